@@ -1,0 +1,1 @@
+// Owns the precompiled LibTorch header that the torch targets reuse.

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sevenfold/mesh/mesh.h"
+
+namespace sevenfold {
+
+// What a run is, after presets, precedence, coercion, rules and fix-ups: plain values under our own names.
+// The YAML spelling of Primus stays in config/; nothing behind this struct knows it.
+
+struct ModelConfig {
+  int64_t num_layers = 0;
+  int64_t hidden_size = 0;
+  int64_t ffn_hidden_size = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_query_groups = 0;  // KV heads
+  int64_t kv_channels = 0;       // head size
+  int64_t vocab_size = 0;        // without padding
+  int64_t seq_length = 0;
+  int64_t max_position_embeddings = 0;
+  double norm_epsilon = 1e-5;
+  double rotary_base = 10000.0;
+  double rotary_percent = 1.0;
+  double init_method_std = 0.02;
+  bool tied_embeddings = false;
+};
+
+struct BatchConfig {
+  int64_t micro_batch_size = 1;
+  int64_t global_batch_size = 1;
+  int64_t num_microbatches = 1;  // per dp rank and step: global = micro * dp * num_microbatches
+};
+
+enum class OptimizerKind : uint8_t { kAdamW, kSgd };
+enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine };
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::kAdamW;
+  double weight_decay = 0.0;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_eps = 1e-8;
+  double sgd_momentum = 0.9;
+  double clip_grad = 1.0;  // 0: no clipping
+};
+
+// Steps are counted in consumed samples (Megatron).
+struct LearningRateConfig {
+  double lr = 0.0;
+  double min_lr = 0.0;
+  double warmup_init = 0.0;
+  int64_t warmup_samples = 0;
+  int64_t decay_samples = 0;
+  DecayStyle style = DecayStyle::kCosine;
+};
+
+struct PrepareConfig {
+  std::vector<std::string> inputs;  // globs
+  std::string tokenizer = "byte";
+  std::string output;  // PREFIX
+};
+
+struct DataConfig {
+  // Megatron prefixes. One of: `data` cut by `split`, or per-split files.
+  std::string data_prefix;
+  std::string train_prefix;
+  std::string valid_prefix;
+  std::string split = "969, 30, 1";
+  bool shuffle = true;
+  bool mock_data = false;
+  bool eod_mask_loss = false;
+  std::optional<int64_t> eod_token_id;
+  std::optional<PrepareConfig> prepare;
+};
+
+enum class Precision : uint8_t { kFp64, kFp32, kBf16, kFp16 };
+enum class StartKind : uint8_t { kInit, kHot };
+std::string_view precision_name(Precision precision);  // "fp64", ...
+
+struct RunConfig {
+  std::string directory;  // workspace/work_group/user_name/exp_name
+  std::string backend = "threads";
+  Precision precision = Precision::kFp32;
+  StartKind start = StartKind::kInit;
+  uint64_t seed = 1234;
+  int64_t train_iters = 0;
+  int64_t eval_interval = 0;
+  int64_t eval_iters = 0;
+  bool full_validation = false;
+  int64_t log_interval = 1;
+  int64_t gradient_bucket_elements = 40'000'000;  // ddp_bucket_size
+  int64_t timeout_s = 600;                        // of one collective
+};
+
+// A thing the user should know: a key accepted without effect, a value switched off, a deviation.
+struct Notice {
+  std::string text;
+};
+
+// A value that would change the result or the model and that is not supported yet.
+struct Unsupported {
+  std::string text;  // one sentence: file:line key=value, what is missing, the way out
+};
+
+struct KeyCounts {
+  int64_t used = 0;
+  int64_t ignored = 0;
+  int64_t unknown = 0;
+};
+
+struct Config {
+  std::string file;
+  std::string framework;
+  MeshShape mesh;
+  ModelConfig model;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  LearningRateConfig learning_rate;
+  DataConfig data;
+  RunConfig run;
+  KeyCounts keys;
+  std::vector<Notice> notices;
+  std::vector<Unsupported> unsupported;  // `train` and `verify` refuse to run when not empty
+  std::string resolved_yaml;             // every key with its value, for config.resolved.yaml
+};
+
+}  // namespace sevenfold

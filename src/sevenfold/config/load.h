@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sevenfold/config/config.h"
+
+namespace sevenfold {
+
+struct LoadOptions {
+  std::string file;
+  std::vector<std::string> overrides;     // key=value; highest precedence
+  std::string presets_directory;          // a Primus checkout; empty: the built-in presets
+  bool strict = false;                    // unknown keys are errors
+  std::optional<int64_t> ranks;           // --ranks: world size
+  std::optional<std::string> precision;   // --precision
+  std::optional<std::string> backend;     // --backend
+  std::optional<std::string> start;       // --start
+  std::optional<std::string> directory;   // --out
+  // Reads the environment; tests pass their own.
+  std::function<std::optional<std::string>(const std::string&)> environment;
+};
+
+// Reads, resolves and checks an experiment file. Throws ConfigError (file, line, key, value, rule, way out).
+Config load_config(const LoadOptions& options);
+
+}  // namespace sevenfold

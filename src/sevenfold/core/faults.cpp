@@ -1,0 +1,68 @@
+#include "sevenfold/core/faults.h"
+
+#include <algorithm>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+
+const std::vector<FaultInfo>& all_faults() {
+  static const std::vector<FaultInfo> kFaults = {
+      {Fault::kDataParallelSumMissing, "dp-sum-missing", "gradients are not summed over dp"},
+      {Fault::kDataParallelSumTwice, "dp-sum-twice", "gradients are summed over dp twice"},
+      {Fault::kDivisorTwice, "divisor-twice", "gradients are divided by dp although the seed holds 1/N"},
+      {Fault::kMeanPerMicrobatch, "mean-per-microbatch", "each micro batch divides by its own tokens"},
+      {Fault::kMeanPerRank, "mean-per-rank", "each rank divides by its own tokens"},
+      {Fault::kLossNotSummed, "loss-not-summed", "the printed loss is one rank's part"},
+      {Fault::kAccumulationOverwrites, "accumulation-overwrites",
+       "a micro batch's gradient replaces the ones before"},
+      {Fault::kReduceBeforeLastMicrobatch, "reduce-early",
+       "the gradient all-reduce starts one micro batch too early"},
+      {Fault::kMicrobatchOrderWrong, "microbatch-order",
+       "each rank reads a contiguous share of the data set of its own"},
+      {Fault::kSameSamplesOnEveryRank, "same-samples", "every dp rank reads the samples of rank 0"},
+      {Fault::kTiedTableCountedTwice, "tied-counted-twice", "the norm counts a tied table twice"},
+      {Fault::kTiedGradientDropped, "tied-gradient-dropped",
+       "the head's part of a tied table's gradient is lost"},
+      {Fault::kLabelMaskShifted, "label-mask-shifted", "a label is masked by itself, not by its input"},
+      {Fault::kStartPerRank, "start-per-rank", "start weights depend on the rank"},
+      {Fault::kNormOfLocalGradient, "norm-local", "the norm is taken before gradients are summed"},
+      {Fault::kReplicaNotUpdated, "replica-not-updated", "the last rank skips its optimizer step"},
+  };
+  return kFaults;
+}
+
+FaultSet FaultSet::parse(std::string_view names) {
+  FaultSet set;
+  while (!names.empty()) {
+    const size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+    if (name.empty()) continue;
+    const auto& faults = all_faults();
+    const auto found = std::find_if(faults.begin(), faults.end(),
+                                    [&](const FaultInfo& info) { return info.name == name; });
+    if (found == faults.end()) {
+      std::string known;
+      for (const FaultInfo& info : faults) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
+      raise<ConfigError>("SEVENFOLD_FAULTS: no planted fault is called '{}'; known are: {}", name, known);
+    }
+    set.enable(found->fault);
+  }
+#ifndef SEVENFOLD_FAULTS
+  if (set.any())
+    raise<ConfigError>("SEVENFOLD_FAULTS is set, but this build holds no planted faults; configure with "
+                       "-DSEVENFOLD_FAULTS=ON");
+#endif
+  return set;
+}
+
+std::string FaultSet::to_string() const {
+  std::string text;
+  for (const FaultInfo& info : all_faults())
+    if ((bits_ >> static_cast<unsigned>(info.fault)) & 1u)
+      text += fmt::format("{}{}", text.empty() ? "" : ",", info.name);
+  return text;
+}
+
+}  // namespace sevenfold
