@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sevenfold {
+
+// Axes of the device mesh. Dense view, fastest first: tp, cp, dp, pp. Expert view of the same
+// ranks: etp, ep, edp, pp. (Megatron's RankGenerator; TorchTitan's order is another permutation.)
+enum class Axis : uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };
+inline constexpr int kNumAxes = 7;
+
+std::string_view axis_name(Axis axis);  // "tp", "cp", ...
+// Throws ConfigError for an unknown name.
+Axis parse_axis(std::string_view name);
+
+// Degrees of a layout. Dense: world = tp * cp * dp * pp. Expert: world = etp * ep * edp * pp.
+struct MeshShape {
+  int64_t tp = 1;
+  int64_t cp = 1;
+  int64_t dp = 1;
+  int64_t pp = 1;
+  int64_t etp = 1;
+  int64_t ep = 1;
+  bool tp_pp_dp_mapping = false;  // use_tp_pp_dp_mapping: rank order tp-cp-ep-pp-dp
+  int64_t ranks_per_node = 8;
+
+  int64_t world_size() const { return tp * cp * dp * pp; }
+  int64_t edp() const { return world_size() / (etp * ep * pp); }
+  int64_t degree(Axis axis) const;
+};
+
+// The most ranks that a mesh can have; keeps every product of degrees far from overflow.
+inline constexpr int64_t kMaxWorldSize = int64_t{1} << 24;
+
+// Throws ConfigError, in the user's key names and with the products and the world size, when a
+// degree is below 1 or the degrees do not fit together. A Mesh checks its shape with this.
+void check_shape(const MeshShape& shape);
+
+// The smallest number of ranks that both views divide; dp is not read. Every legal world size of
+// these degrees is a multiple of it. Throws ConfigError for a degree below 1.
+int64_t smallest_world_size(const MeshShape& degrees);
+
+// The degrees with the dp that fills `world_size` ranks (the dp given is not read). Throws
+// ConfigError with the product, the world size and the nearest sizes that work when there is none.
+MeshShape fill_world(const MeshShape& degrees, int64_t world_size);
+
+}  // namespace sevenfold
