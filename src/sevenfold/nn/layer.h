@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sevenfold/core/faults.h"
+#include "sevenfold/nn/weight_gradients.h"
+#include "sevenfold/param/parameter.h"
+
+namespace sevenfold {
+
+// One micro batch as a rank reads it, made before a sequence is cut. B samples of T tokens.
+struct Microbatch {
+  int64_t index = 0;       // within the step, on this rank
+  at::Tensor inputs_BT;    // int64
+  at::Tensor labels_BT;    // int64
+  at::Tensor mask_BT;      // of the model's type: 1 trained, 0 not
+  int64_t trained_tokens = 0;
+  at::Tensor loss_seed;    // fp64 scalar: 1 / (unmasked tokens of the global batch)
+};
+
+// What passes between layers, and between stages.
+struct Boundary {
+  at::Tensor hidden_BTD;  // undefined before the embedding and after the head
+};
+
+// A value that the objective adds up, with the gradient that seeds its backward pass: the loss, and later
+// auxiliary terms, are roots of the same backward.
+struct LossRoot {
+  at::Tensor value;  // fp64 scalar
+  at::Tensor seed;
+};
+
+struct LayerOutput {
+  Boundary boundary;
+  std::vector<LossRoot> losses;
+};
+
+struct LayerInput {
+  Boundary boundary;
+  // [1], requires a gradient: what a layer whose input is integers hangs its graph on.
+  at::Tensor anchor;
+  const Microbatch* microbatch = nullptr;
+  WeightGradients* weight_gradients = nullptr;
+};
+
+// A piece of the model that runs forward in one go and backward in one go. Does not know which rank it is on.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual LayerOutput forward(const LayerInput& input) const = 0;
+  // The parameters that this layer reads; a tied table is listed by both of its users.
+  virtual std::vector<Parameter*> parameters() const = 0;
+};
+
+}  // namespace sevenfold

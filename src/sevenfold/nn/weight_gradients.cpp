@@ -1,0 +1,31 @@
+#include "sevenfold/nn/weight_gradients.h"
+
+#include <ATen/ATen.h>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+
+void WeightGradients::add(const Parameter& parameter, const at::Tensor& d_output, const at::Tensor& input) {
+  const Product product{&parameter, d_output, input};
+  if (part_ == BackwardPart::kFull) {
+    accumulate(product);
+  } else {
+    queued_[microbatch_].push_back(product);
+  }
+}
+
+void WeightGradients::run(int64_t microbatch) {
+  const auto found = queued_.find(microbatch);
+  SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}", microbatch);
+  for (const Product& product : found->second) accumulate(product);
+  queued_.erase(found);
+}
+
+void WeightGradients::accumulate(const Product& product) {
+  at::Tensor gradient = product.parameter->gradient();
+  if (faults_.has(Fault::kAccumulationOverwrites)) gradient.zero_();
+  gradient.addmm_(product.d_output.t(), product.input);
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,44 @@
+#include "sevenfold/parallel/data/gradient_reducer.h"
+
+#include <ATen/ATen.h>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+// The gradients of one bucket are summed over one group, the axes that the ShardSpecs name.
+void check_sum_axes(const Bucket& bucket) {
+  const std::vector<Axis> expected = {Axis::kCp, Axis::kDp};
+  for (const Parameter* parameter : bucket.parameters)
+    SEVENFOLD_CHECK(gradient_sum_axes(parameter->spec()) == expected, "{} is not summed over dp and cp",
+                    parameter->name());
+}
+
+}  // namespace
+
+GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank)
+    : buckets_(buckets), rank_(rank), group_(rank.group("dp-cp")) {
+  for (const Bucket& bucket : buckets_) check_sum_axes(bucket);
+}
+
+void GradientReducer::layer_complete(int64_t layer) {
+  for (Bucket& bucket : buckets_)
+    if (bucket.last_layer == layer) start(bucket);
+}
+
+void GradientReducer::start(Bucket& bucket) {
+  if (rank_.faults.has(Fault::kDataParallelSumMissing)) return;
+  pending_.push_back(group_.all_reduce(bucket.gradients));
+}
+
+void GradientReducer::finish() {
+  for (Work& work : pending_) work.wait();
+  pending_.clear();
+  if (rank_.faults.has(Fault::kDataParallelSumTwice))
+    for (Bucket& bucket : buckets_) group_.all_reduce(bucket.gradients).wait();
+  if (rank_.faults.has(Fault::kDivisorTwice))
+    for (Bucket& bucket : buckets_) bucket.gradients.div_(group_.size());
+}
+
+}  // namespace sevenfold

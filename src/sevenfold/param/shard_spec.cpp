@@ -1,0 +1,65 @@
+#include "sevenfold/param/shard_spec.h"
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+int64_t product(const std::vector<int64_t>& values) {
+  int64_t result = 1;
+  for (const int64_t value : values) result *= value;
+  return result;
+}
+
+int64_t coordinate(const Coordinates& at, Axis axis) { return at[static_cast<size_t>(axis)]; }
+
+}  // namespace
+
+int64_t ShardSpec::num_elements() const { return product(global_shape); }
+
+int64_t Slice::num_elements() const { return product(sizes); }
+
+Slice local_slice(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at) {
+  Slice slice{std::vector<int64_t>(spec.global_shape.size(), 0), spec.global_shape};
+  for (const AxisPlacement& placement : spec.placements) {
+    if (placement.dim < 0) continue;
+    const auto dim = static_cast<size_t>(placement.dim);
+    const int64_t parts = mesh.shape().degree(placement.axis) / placement.copies;
+    SEVENFOLD_CHECK(parts > 0 && slice.sizes[dim] % parts == 0, "{} parts of {} along {}", parts,
+                    slice.sizes[dim], axis_name(placement.axis));
+    slice.sizes[dim] /= parts;
+    slice.offsets[dim] += coordinate(at, placement.axis) / placement.copies * slice.sizes[dim];
+  }
+  return slice;
+}
+
+std::vector<Axis> gradient_sum_axes(const ShardSpec& spec) {
+  std::vector<Axis> axes;
+  for (const AxisPlacement& placement : spec.placements)
+    if (placement.partial_gradient) axes.push_back(placement.axis);
+  return axes;
+}
+
+bool counts_in_norm(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at) {
+  // Along every model-parallel axis that does not cut the tensor, and among the copies of one that does,
+  // only the first rank counts. dp and cp hold equal gradients by the time the norm is taken.
+  const std::vector<Axis> model_axes =
+      spec.view == MeshView::kDense ? std::vector{Axis::kTp} : std::vector{Axis::kEtp, Axis::kEp};
+  for (const Axis axis : model_axes) {
+    int64_t copies = mesh.shape().degree(axis);
+    for (const AxisPlacement& placement : spec.placements)
+      if (placement.axis == axis && placement.dim >= 0) copies = placement.copies;
+    if (coordinate(at, axis) % copies != 0) return false;
+  }
+  return coordinate(at, Axis::kPp) == spec.owners.front();
+}
+
+ShardSpec replicated_spec(std::vector<int64_t> global_shape) {
+  ShardSpec spec;
+  spec.global_shape = std::move(global_shape);
+  spec.placements = {{.axis = Axis::kCp, .partial_gradient = true},
+                     {.axis = Axis::kDp, .partial_gradient = true}};
+  return spec;
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,107 @@
+#include "sevenfold/pipeline/chunk.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+at::Tensor fresh_leaf(const at::Tensor& value) {
+  at::Tensor leaf = value.detach();
+  leaf.set_requires_grad(true);
+  return leaf;
+}
+
+}  // namespace
+
+LayerOutput Segment::forward(const Layer& layer, const LayerInput& input) {
+  LayerInput detached = input;
+  if (input.boundary.hidden_BTD.defined()) {
+    detached.boundary.hidden_BTD = input_.hidden_BTD = fresh_leaf(input.boundary.hidden_BTD);
+  } else {
+    detached.anchor = anchor_ = fresh_leaf(at::zeros({1}, input.microbatch->mask_BT.options()));
+  }
+  output_ = layer.forward(detached);
+  return output_;
+}
+
+void Segment::backward(const Boundary& d_output) {
+  std::vector<at::Tensor> roots, seeds;
+  if (output_.boundary.hidden_BTD.defined()) {
+    roots.push_back(output_.boundary.hidden_BTD);
+    seeds.push_back(d_output.hidden_BTD);
+  }
+  for (const LossRoot& loss : output_.losses) {
+    roots.push_back(loss.value);
+    seeds.push_back(loss.seed);
+  }
+  torch::autograd::backward(roots, seeds);
+}
+
+Boundary Segment::input_gradients() const {
+  return {input_.hidden_BTD.defined() ? input_.hidden_BTD.grad() : at::Tensor()};
+}
+
+Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer, FaultSet faults)
+    : layers_(layers), reducer_(reducer), weight_gradients_(faults) {
+  reset_loss();
+}
+
+void Chunk::reset_loss() { loss_sum_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble)); }
+
+Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
+  std::vector<Segment>& segments = segments_[microbatch.index];
+  SEVENFOLD_CHECK(segments.empty(), "micro batch {} ran forward already", microbatch.index);
+  segments.resize(layers_.size());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerOutput output =
+        segments[i].forward(*layers_[i], {.boundary = boundary,
+                                          .anchor = {},
+                                          .microbatch = &microbatch,
+                                          .weight_gradients = &weight_gradients_});
+    for (const LossRoot& loss : output.losses) loss_sum_ = loss_sum_ + loss.value.detach();
+    boundary = output.boundary;
+  }
+  return {boundary.hidden_BTD.defined() ? boundary.hidden_BTD.detach() : at::Tensor()};
+}
+
+Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
+                         bool gradients_complete) {
+  const auto kept = segments_.find(microbatch.index);
+  SEVENFOLD_CHECK(kept != segments_.end(), "micro batch {} has not run forward", microbatch.index);
+  std::vector<Segment>& segments = kept->second;
+  weight_gradients_.begin(microbatch.index, part);
+  for (size_t i = layers_.size(); i-- > 0;) {
+    segments[i].backward(d_output);
+    d_output = segments[i].input_gradients();
+    segments.pop_back();  // frees the layer's activations
+    if (gradients_complete) reducer_.layer_complete(static_cast<int64_t>(i));
+  }
+  segments_.erase(kept);
+  return d_output;
+}
+
+void Chunk::backward_weights(const Microbatch& microbatch, bool gradients_complete) {
+  weight_gradients_.run(microbatch.index);
+  if (!gradients_complete) return;
+  for (size_t i = layers_.size(); i-- > 0;) reducer_.layer_complete(static_cast<int64_t>(i));
+}
+
+at::Tensor Chunk::evaluate(const Microbatch& microbatch) {
+  const at::NoGradGuard no_graph;
+  at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
+  LayerInput input{.boundary = {},
+                   .anchor = at::zeros({1}, microbatch.mask_BT.options()),
+                   .microbatch = &microbatch,
+                   .weight_gradients = &weight_gradients_};
+  for (const auto& layer : layers_) {
+    const LayerOutput output = layer->forward(input);
+    for (const LossRoot& loss : output.losses) sum = sum + loss.value;
+    input.boundary = output.boundary;
+  }
+  return sum;
+}
+
+}  // namespace sevenfold

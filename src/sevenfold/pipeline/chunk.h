@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "sevenfold/nn/layer.h"
+#include "sevenfold/parallel/data/gradient_reducer.h"
+
+namespace sevenfold {
+
+// One layer of one micro batch between its forward and its backward: detached inputs and the graph's roots.
+class Segment {
+ public:
+  // Runs the layer; the graph starts at the detached inputs.
+  LayerOutput forward(const Layer& layer, const LayerInput& input);
+  // Runs the graph from its roots: the outputs with `d_output`, and the losses with their seeds.
+  void backward(const Boundary& d_output);
+  // Gradient of the detached inputs; undefined where the layer's input is integers.
+  Boundary input_gradients() const;
+
+ private:
+  Boundary input_;
+  at::Tensor anchor_;
+  LayerOutput output_;
+};
+
+// A list of layers that runs forward and backward one layer's graph at a time. Belongs to one rank.
+class Chunk {
+ public:
+  // Layers and reducer outlive the chunk.
+  Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer, FaultSet faults);
+
+  // Keeps a segment per layer until backward. Returns what the next stage gets, and adds the sum of token
+  // losses to loss_sum().
+  Boundary forward(const Microbatch& microbatch, Boundary boundary);
+  // Walks the layers down. gradients_complete: no later row of the schedule adds to this chunk's weight
+  // gradients, so their reduction starts layer by layer. Returns the gradient for the stage before.
+  Boundary backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
+                    bool gradients_complete);
+  // The weight gradients that backward with kInputOnly left.
+  void backward_weights(const Microbatch& microbatch, bool gradients_complete);
+  // Forward without keeping anything: sum of the token losses, fp64 scalar.
+  at::Tensor evaluate(const Microbatch& microbatch);
+
+  // Sum of token losses of the forwards since the last reset, fp64 scalar.
+  const at::Tensor& loss_sum() const { return loss_sum_; }
+  void reset_loss();
+  // True when nothing is kept for a backward pass: the state between steps.
+  bool idle() const { return segments_.empty() && weight_gradients_.empty(); }
+
+ private:
+  const std::vector<std::unique_ptr<Layer>>& layers_;
+  GradientReducer& reducer_;
+  WeightGradients weight_gradients_;
+  std::map<int64_t, std::vector<Segment>> segments_;  // by micro batch, one per layer
+  at::Tensor loss_sum_;
+};
+
+}  // namespace sevenfold

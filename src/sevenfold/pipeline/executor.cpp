@@ -1,0 +1,34 @@
+#include "sevenfold/pipeline/executor.h"
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+bool reduces_after(const std::vector<Row>& rows, size_t position, FaultSet faults) {
+  if (faults.has(Fault::kNormOfLocalGradient)) return false;  // the trainer sums after the norm
+  if (!faults.has(Fault::kReduceBeforeLastMicrobatch)) return completes_gradients(rows, position);
+  // Planted: at the last but one backward, where there is one.
+  const std::vector<Row> but_last(rows.begin(), rows.end() - 1);
+  return position < but_last.size() && completes_gradients(but_last, position);
+}
+
+}  // namespace
+
+void execute(const std::vector<Row>& rows, Chunk& chunk, const std::vector<Microbatch>& microbatches,
+             FaultSet faults) {
+  for (size_t position = 0; position < rows.size(); ++position) {
+    const Row& row = rows[position];
+    const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
+    const bool complete = reduces_after(rows, position, faults);
+    switch (row.op) {
+      case Op::kForward: chunk.forward(microbatch, {}); break;
+      case Op::kBackward: chunk.backward(microbatch, {}, BackwardPart::kFull, complete); break;
+      case Op::kBackwardInput: chunk.backward(microbatch, {}, BackwardPart::kInputOnly, false); break;
+      case Op::kBackwardWeight: chunk.backward_weights(microbatch, complete); break;
+    }
+  }
+  SEVENFOLD_CHECK(chunk.idle(), "the schedule leaves work undone");
+}
+
+}  // namespace sevenfold
