@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sevenfold {
+
+// Loops of the optimizers over contiguous CPU memory, for float and double. Torch-free. Arrays of
+// one call do not overlap. Elements are independent, so a range may be cut at will: the bits stay
+// the same, and so they do whatever vector instructions the processor has.
+
+// Factors of one AdamW step, made in fp64 from the settings and the step's number.
+struct AdamWFactors {
+  double lr = 0.0;
+  double beta1 = 0.0;
+  double beta2 = 0.0;
+  double eps = 0.0;
+  double weight_decay = 0.0;
+  double correction1 = 1.0;  // 1 - beta1^step
+  double correction2 = 1.0;  // 1 - beta2^step
+};
+
+// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr ((m/c1) / (sqrt(v/c2) + eps) + wd w).
+template <typename T>
+struct AdamWArrays {
+  T* weight;
+  const T* gradient;
+  T* exp_avg;
+  T* exp_avg_sq;
+};
+void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,
+                  const AdamWFactors& factors);
+void adamw_update(const AdamWArrays<double>& arrays, int64_t num_elements,
+                  const AdamWFactors& factors);
+
+struct SgdFactors {
+  double lr = 0.0;
+  double momentum = 0.0;
+  double weight_decay = 0.0;
+};
+
+// buffer = mu buffer + (g + wd w);  w -= lr buffer.  A null buffer stands for momentum 0.
+template <typename T>
+struct SgdArrays {
+  T* weight;
+  const T* gradient;
+  T* buffer;
+};
+void sgd_update(const SgdArrays<float>& arrays, int64_t num_elements, const SgdFactors& factors);
+void sgd_update(const SgdArrays<double>& arrays, int64_t num_elements, const SgdFactors& factors);
+
+// Sum of squares in fp64, summed in an order that depends on num_elements only.
+double sum_of_squares(const float* values, int64_t num_elements);
+double sum_of_squares(const double* values, int64_t num_elements);
+
+}  // namespace sevenfold
