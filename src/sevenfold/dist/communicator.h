@@ -9,9 +9,9 @@
 
 namespace sevenfold {
 
-// A collective under way. Move-only; wait() returns when the result may be read and the inputs reused.
-// A Work that is destroyed without wait() leaves its exchange (needed when a failing rank unwinds): the
-// result is then undefined, and nobody else is held up.
+// A collective under way. Move-only; wait() returns when the result may be read and the inputs
+// reused. A Work that is destroyed without wait() leaves its exchange (needed when a failing rank
+// unwinds): the result is then undefined, and nobody else is held up.
 class Work {
  public:
   class Operation {
@@ -21,7 +21,8 @@ class Work {
   };
   Work() = default;
   explicit Work(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {}
-  // Throws CommError after a timeout, or Aborted when another rank has failed. Calling it again is a no-op.
+  // Throws CommError after a timeout, or Aborted when another rank has failed. Calling it again is
+  // a no-op.
   void wait() {
     if (auto operation = std::move(operation_)) operation->wait();
   }
@@ -36,9 +37,10 @@ struct Message {
   at::Tensor tensor;
 };
 
-// One rank's membership in one group. Used by one thread; all members call the operations of a group in the
-// same order. Tensors are contiguous. Sums are taken in rank order, so results are bit-reproducible and the
-// same bits on every member. bytes: the ledger counts what the ring algorithm sends.
+// One rank's membership in one group. Used by one thread; all members call the operations of a
+// group in the same order. Tensors are contiguous. Sums are taken in rank order, so results are
+// bit-reproducible and the same bits on every member. bytes: the ledger counts what the ring
+// algorithm sends.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -50,17 +52,19 @@ class Communicator {
   // In place: every member ends with the sum (maximum) over the members.
   virtual Work all_reduce(at::Tensor tensor) = 0;
   virtual Work all_reduce_max(at::Tensor tensor) = 0;
-  // input [sum of sizes], output [sizes[rank()]]: output = this rank's slice of the sum. sizes: elements per
-  // member, equal shares when empty.
-  virtual Work reduce_scatter(at::Tensor output, at::Tensor input, std::vector<int64_t> sizes = {}) = 0;
+  // input [sum of sizes], output [sizes[rank()]]: output = this rank's slice of the sum. sizes:
+  // elements per member, equal shares when empty.
+  virtual Work reduce_scatter(at::Tensor output, at::Tensor input,
+                              std::vector<int64_t> sizes = {}) = 0;
   // input [sizes[rank()]], output [sum of sizes]: the members' inputs in rank order.
   virtual Work all_gather(at::Tensor output, at::Tensor input, std::vector<int64_t> sizes = {}) = 0;
   // Elements input_sizes[i] go to member i, output_sizes[i] come from it.
   virtual Work all_to_all(at::Tensor output, at::Tensor input, std::vector<int64_t> output_sizes,
                           std::vector<int64_t> input_sizes) = 0;
   virtual Work broadcast(at::Tensor tensor, int64_t root) = 0;
-  // Point to point: sends and receives complete together, so a ring of exchanges cannot deadlock. A receive
-  // fills memory of the receiver. Messages between two members match in the order of the calls.
+  // Point to point: sends and receives complete together, so a ring of exchanges cannot deadlock. A
+  // receive fills memory of the receiver. Messages between two members match in the order of the
+  // calls.
   virtual Work exchange(std::vector<Message> sends, std::vector<Message> receives) = 0;
   virtual void barrier() = 0;
 };

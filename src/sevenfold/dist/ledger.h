@@ -6,22 +6,57 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sevenfold {
 
 // What a rank's tensor memory is for.
 enum class MemoryCategory : uint8_t {
-  kParameters, kGradients, kOptimizer, kActivations, kCommunication
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kCommunication
 };
 inline constexpr int kNumMemoryCategories = 5;
 std::string_view memory_category_name(MemoryCategory category);  // "parameters", ...
 
-// Exact bytes (as requested, without rounding) of one rank, live and peak. Written by the allocator from
-// any thread; freeing is booked to the rank that allocated.
-class MemoryLedger {
+// The counters behind a MemoryLedger. Every live block holds a reference, so memory that outlives
+// its ledger (a tensor kept beyond the run of its rank) is still freed safely. Any thread may call
+// anything.
+class MemoryCounters {
  public:
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // acq_rel: the thread that deletes must have seen what all others did with the counters.
+  void release() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
   void add(MemoryCategory category, int64_t bytes);
   void remove(MemoryCategory category, int64_t bytes);
+
+ private:
+  friend class MemoryLedger;
+  std::atomic<int64_t> references_{1};
+  // The peak's composition is approximate only if several threads allocate for one rank at once.
+  std::array<std::atomic<int64_t>, kNumMemoryCategories> live_{};
+  std::array<std::atomic<int64_t>, kNumMemoryCategories> peak_{};
+  std::array<std::atomic<int64_t>, kNumMemoryCategories> at_peak_{};
+  std::atomic<int64_t> total_{0};
+  std::atomic<int64_t> peak_total_{0};
+};
+
+// Exact bytes (as requested, without rounding) of one rank, live and peak. Written by the allocator
+// from any thread; freeing is booked to the rank that allocated.
+class MemoryLedger {
+ public:
+  MemoryLedger() : counters_(new MemoryCounters) {}
+  ~MemoryLedger() { counters_->release(); }
+  MemoryLedger(const MemoryLedger&) = delete;
+  MemoryLedger& operator=(const MemoryLedger&) = delete;
+
+  void add(MemoryCategory category, int64_t bytes) { counters_->add(category, bytes); }
+  void remove(MemoryCategory category, int64_t bytes) { counters_->remove(category, bytes); }
 
   int64_t live(MemoryCategory category) const;
   int64_t live_total() const;
@@ -31,16 +66,14 @@ class MemoryLedger {
   std::array<int64_t, kNumMemoryCategories> at_peak() const;
   void reset_peaks();
 
+  MemoryCounters* counters() const { return counters_; }
+
  private:
-  // The peak's composition is approximate only if several threads allocate for one rank at once.
-  std::array<std::atomic<int64_t>, kNumMemoryCategories> live_{};
-  std::array<std::atomic<int64_t>, kNumMemoryCategories> peak_{};
-  std::array<std::atomic<int64_t>, kNumMemoryCategories> at_peak_{};
-  std::atomic<int64_t> total_{0};
-  std::atomic<int64_t> peak_total_{0};
+  MemoryCounters* const counters_;
 };
 
-// While alive, tensor memory allocated by this thread is booked to `ledger` under `category`. Nests.
+// While alive, tensor memory allocated by this thread is booked to `ledger` under `category`.
+// Nests. `ledger` outlives the scope (but not the memory); null: not booked at all.
 class MemoryScope {
  public:
   MemoryScope(MemoryLedger* ledger, MemoryCategory category);
@@ -50,14 +83,18 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
+  // Of the calling thread; null outside every scope.
+  static MemoryCounters* current_counters();
+  static MemoryCategory current_category();
+
  private:
-  MemoryLedger* ledger_before_;
+  MemoryCounters* counters_before_;
   MemoryCategory category_before_;
 };
 
 struct TrafficEntry {
   int64_t operations = 0;
-  int64_t bytes_sent = 0;       // of this rank, as the ring algorithm sends them
+  int64_t bytes_sent = 0;        // of this rank, as the ring algorithm sends them
   double seconds_in_flight = 0;  // from the call to the end of wait
   double seconds_blocked = 0;    // inside wait: compute stood still
 };
@@ -66,15 +103,20 @@ struct TrafficEntry {
 class TrafficLedger {
  public:
   void record(const std::string& group, std::string_view operation, int64_t bytes_sent);
-  void record_time(const std::string& group, std::string_view operation, double in_flight, double blocked);
+  void record_time(const std::string& group, std::string_view operation, double in_flight,
+                   double blocked);
 
-  const std::map<std::pair<std::string, std::string>, TrafficEntry>& entries() const { return entries_; }
+  const std::map<std::pair<std::string, std::string>, TrafficEntry>& entries() const {
+    return entries_;
+  }
   TrafficEntry total() const;
   // Sum over operations of the group.
   TrafficEntry of_group(const std::string& group) const;
   void clear() { entries_.clear(); }
 
  private:
+  TrafficEntry& entry(const std::string& group, std::string_view operation);
+
   std::map<std::pair<std::string, std::string>, TrafficEntry> entries_;
 };
 

@@ -11,8 +11,8 @@
 
 namespace sevenfold {
 
-// Everything that belongs to one rank of a run. Made by the backend, passed down by reference, used by the
-// rank's thread; outlives every tensor and graph of the rank.
+// Everything that belongs to one rank of a run. Made by the backend, passed down by reference, used
+// by the rank's thread; outlives every tensor and graph of the rank.
 struct RankContext {
   int64_t rank = 0;
   const Mesh* mesh = nullptr;
@@ -20,8 +20,8 @@ struct RankContext {
   FaultSet faults;
   TrafficLedger traffic;
   MemoryLedger memory;
-  // All groups of Mesh::standard_groups() that this rank is in, plus "world"; groups of one member too
-  // (their operations return at once and book no bytes).
+  // All groups of Mesh::standard_groups() that this rank is in, plus "world"; groups of one member
+  // too (their operations return at once and book no bytes).
   std::map<std::string, std::unique_ptr<Communicator>> groups;
 
   // Throws InternalError if the group was not created.

@@ -9,8 +9,8 @@
 
 namespace sevenfold {
 
-// The simulated cluster: ranks are threads of this process and collectives read peers' memory directly.
-// For proving, debugging and testing layouts on any machine.
+// The simulated cluster: ranks are threads of this process and collectives read peers' memory
+// directly. For proving, debugging and testing layouts on any machine.
 
 struct ClusterOptions {
   std::chrono::milliseconds timeout{600'000};  // of one wait
@@ -18,11 +18,12 @@ struct ClusterOptions {
   FaultSet faults;
 };
 
-// Runs `body` once per rank of the mesh and returns when all have returned. If any throws: every wait of the
-// others ends, and the exception with the lowest sequence number (the first failure) is rethrown here once;
-// the others' secondary failures are dropped. A rank that hangs outside a wait cannot be interrupted: after
-// the timeout the process says which rank is stuck, in what, and leaves with _exit(1).
-// Refuses to start (ConfigError) with a BLAS that computes wrong results when several threads call it.
+// Runs `body` once per rank of the mesh and returns when all have returned. If any throws: every
+// wait of the others ends, and the exception with the lowest sequence number (the first failure) is
+// rethrown here once; the others' secondary failures are dropped. A rank that hangs outside a wait
+// cannot be interrupted: after the timeout the process says which rank is stuck, in what, and
+// leaves with _exit(1). Refuses to start (ConfigError) with a BLAS that computes wrong results when
+// several threads call it.
 void run_ranks(const Mesh& mesh, const ClusterOptions& options,
                const std::function<void(RankContext&)>& body);
 
