@@ -1,0 +1,104 @@
+#include "sevenfold/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/core/random.h"
+
+namespace sevenfold {
+namespace {
+
+StepMetrics sample_metrics() {
+  return {.iteration = 1,
+          .loss = 5.5,
+          .grad_norm = 2.25,
+          .lr = 0.001,
+          .tokens = 248,
+          .step_time_s = 0.5,
+          .tokens_per_s = 496.0,
+          .bubble_rate = 0.0,
+          .exposed_communication_s = 0.125,
+          .peak_memory = {.total_bytes = 21, .category_bytes = {1, 2, 3, 4, 11}}};
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Metrics, LinesHaveTheKeysOfTheContractInOrder) {
+  EXPECT_EQ(
+      to_json_line(sample_metrics()),
+      R"({"iteration":1,"loss":5.5,"grad_norm":2.25,"lr":0.001,"tokens":248,"step_time_s":0.5,)"
+      R"("tokens_per_s":496.0,"bubble_rate":0.0,"exposed_communication_s":0.125,)"
+      R"("peak_memory_bytes":{"total":21,"parameters":1,"gradients":2,"optimizer":3,)"
+      R"("activations":4,"communication":11}})");
+  EXPECT_EQ(to_json_line(ValidationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7}),
+            R"({"iteration":10,"validation_loss":2.5,"validation_tokens":7})");
+}
+
+TEST(Metrics, NumbersReadBackToTheSameBits) {
+  const ElementStream stream = ElementStream::hot("metrics");
+  std::vector<double> values = {0.1 + 0.2, 6.1785919663602815, 5e-324, 1.7976931348623157e308,
+                                -0.0};
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const auto value = std::bit_cast<double>(stream.bits(i));
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  for (const double value : values) {
+    StepMetrics metrics = sample_metrics();
+    metrics.loss = value;
+    const double back = nlohmann::json::parse(to_json_line(metrics)).at("loss").get<double>();
+    EXPECT_EQ(std::bit_cast<uint64_t>(back), std::bit_cast<uint64_t>(value)) << value;
+  }
+}
+
+TEST(Metrics, NumbersThatAreNotFiniteAreNull) {
+  StepMetrics metrics = sample_metrics();
+  metrics.loss = std::numeric_limits<double>::quiet_NaN();
+  metrics.grad_norm = std::numeric_limits<double>::infinity();
+  const auto json = nlohmann::json::parse(to_json_line(metrics));
+  EXPECT_TRUE(json.at("loss").is_null());
+  EXPECT_TRUE(json.at("grad_norm").is_null());
+}
+
+TEST(MetricsWriter, HandsOverEachLineAtOnceAndReplacesAnEarlierRun) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "metrics.jsonl";
+  {
+    MetricsWriter writer(path);
+    writer.write(sample_metrics());
+    writer.write(ValidationMetrics{.iteration = 1, .loss = 2.5, .tokens = 7});
+    EXPECT_EQ(lines_of(path).size(), 2u);  // while the writer is still open
+  }
+  const MetricsWriter next_run(path);
+  EXPECT_TRUE(lines_of(path).empty());
+}
+
+TEST(MetricsWriter, NamesTheFileThatItCannotWrite) {
+  try {
+    const MetricsWriter writer("/nowhere/metrics.jsonl");
+    FAIL() << "opened a file in a folder that does not exist";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "train: cannot open /nowhere/metrics.jsonl: No such file or directory");
+  }
+  MetricsWriter full("/dev/full");
+  try {
+    full.write(sample_metrics());
+    FAIL() << "wrote to a full device";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "train: cannot write /dev/full: No space left on device");
+  }
+}
+
+}  // namespace
+}  // namespace sevenfold
