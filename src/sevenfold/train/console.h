@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace sevenfold {
+
+// What the console says of one step, in Megatron's words.
+struct StepLine {
+  int64_t iteration = 0;
+  int64_t train_iters = 0;
+  int64_t consumed_samples = 0;
+  double time_per_iteration_s = 0.0;
+  double tflops_per_gpu = 0.0;  // model TFLOPs a second and rank
+  double lr = 0.0;
+  int64_t global_batch_size = 0;
+  double lm_loss = 0.0;
+  double loss_scale = 1.0;
+  double grad_norm = 0.0;
+  int64_t num_skipped = 0;
+  int64_t num_nan = 0;
+};
+
+// Megatron's line without its time stamp; scripts that read Megatron's logs read this one.
+std::string format_step_line(const StepLine& line);
+// "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: 8.166170E+00 |".
+// As in Megatron the perplexity is that of a loss of at most 20.
+std::string format_validation_line(int64_t iteration, double lm_loss);
+// "[=====>    ]  55% 55/100 | 1.25 steps/s | 36s left"
+std::string format_progress(int64_t iteration, int64_t train_iters, double time_per_iteration_s);
+
+struct ConsoleOptions {
+  std::FILE* lines = stdout;
+  std::FILE* bar = stderr;
+  bool bar_is_terminal = false;  // isatty(2): without a terminal there is no bar
+  int64_t train_iters = 0;
+  int64_t log_interval = 1;  // steps per line
+  int64_t global_batch_size = 0;
+  double flops_per_rank = 0.0;  // of one step
+};
+
+// What a step reports.
+struct ConsoleStep {
+  int64_t iteration = 0;
+  int64_t consumed_samples = 0;  // including this step's
+  double step_time_s = 0.0;
+  double lr = 0.0;
+  double lm_loss = 0.0;
+  double grad_norm = 0.0;
+};
+
+// Prints a line per log_interval steps and after the last one: the values of its last step, the
+// mean time of its steps, how many of them had a loss or norm that is not finite. On a terminal a
+// progress bar stands below the lines; it is taken away before a line is printed and when the
+// console is destroyed. Used by one thread of one rank.
+class Console {
+ public:
+  explicit Console(const ConsoleOptions& options) : options_(options) {}
+  ~Console() { remove_bar(); }
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  void report_step(const ConsoleStep& report);
+  void report_validation(int64_t iteration, double lm_loss);
+  // Any other line (without line end): anything printed past the console would land in the bar.
+  void print(std::string_view line);
+
+ private:
+  void print_step_line(const ConsoleStep& report);
+  void draw_bar(int64_t iteration);
+  void remove_bar();
+
+  ConsoleOptions options_;
+  // Since the last line.
+  int64_t interval_steps_ = 0;
+  int64_t interval_nan_ = 0;
+  double interval_time_s_ = 0.0;
+  // Since the start.
+  int64_t steps_ = 0;
+  double time_s_ = 0.0;
+  double time_of_bar_s_ = 0.0;
+  std::string bar_;  // as it stands on the terminal; empty: none
+};
+
+}  // namespace sevenfold

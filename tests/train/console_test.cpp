@@ -1,0 +1,152 @@
+#include "sevenfold/train/console.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace sevenfold {
+namespace {
+
+// An open file of no name, and what was written to it.
+class Capture {
+ public:
+  Capture() : file_(std::tmpfile()) {}
+  ~Capture() { std::fclose(file_); }
+  std::FILE* file() const { return file_; }
+  std::string text() const {
+    std::string text(static_cast<size_t>(std::ftell(file_)), '\0');
+    std::rewind(file_);
+    text.resize(std::fread(text.data(), 1, text.size(), file_));
+    return text;
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+int64_t count_of(const std::string& text, const std::string& part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(StepLine, HasMegatronsForm) {
+  EXPECT_EQ(
+      format_step_line({.iteration = 5,
+                        .train_iters = 100,
+                        .consumed_samples = 640,
+                        .time_per_iteration_s = 0.8124,
+                        .tflops_per_gpu = 0.1,
+                        .lr = 1e-5,
+                        .global_batch_size = 128,
+                        .lm_loss = 5.123456,
+                        .loss_scale = 1.0,
+                        .grad_norm = 2.345,
+                        .num_skipped = 0,
+                        .num_nan = 0}),
+      "iteration        5/     100 | consumed samples:          640 | elapsed time per iteration "
+      "(ms): 812.4 | throughput per GPU (TFLOP/s/GPU): 0.1 | learning rate: 1.000000E-05 | "
+      "global batch size:   128 | lm loss: 5.123456E+00 | loss scale: 1.0 | grad norm: 2.345 | "
+      "number of skipped iterations:   0 | number of nan iterations:   0 |");
+}
+
+TEST(ValidationLine, HasMegatronsFormAndItsLimitOfThePerplexity) {
+  EXPECT_EQ(format_validation_line(100, 2.1),
+            "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: "
+            "8.166170E+00 |");
+  EXPECT_EQ(
+      format_validation_line(1, 1000.0),
+      "validation loss at iteration 1 | lm loss value: 1.000000E+03 | lm loss PPL: 4.851652E+08 |");
+  EXPECT_EQ(format_validation_line(1, std::nan("")),
+            "validation loss at iteration 1 | lm loss value: NAN | lm loss PPL: NAN |");
+}
+
+TEST(Progress, ShowsShareRateAndTimeLeft) {
+  EXPECT_EQ(format_progress(0, 100, 0.0),
+            "[>                       ]   0% 0/100 | 0.00 steps/s | 0s left");
+  EXPECT_EQ(format_progress(50, 100, 2.0),
+            "[============>           ]  50% 50/100 | 0.50 steps/s | 1m 40s left");
+  EXPECT_EQ(format_progress(100, 100, 0.25),
+            "[========================] 100% 100/100 | 4.00 steps/s | 0s left");
+}
+
+ConsoleOptions options_for(const Capture& lines, const Capture& bar, bool is_terminal) {
+  return {.lines = lines.file(),
+          .bar = bar.file(),
+          .bar_is_terminal = is_terminal,
+          .train_iters = 5,
+          .log_interval = 2,
+          .global_batch_size = 8,
+          .flops_per_rank = 2e12};
+}
+
+void report_five_steps(Console& console) {
+  for (int64_t i = 1; i <= 5; ++i) {
+    console.report_step({.iteration = i,
+                         .consumed_samples = 8 * i,
+                         .step_time_s = 0.25 * static_cast<double>(i),
+                         .lr = 0.01,
+                         .lm_loss = i == 3 ? std::nan("") : 6.0 - static_cast<double>(i),
+                         .grad_norm = 1.0});
+  }
+}
+
+TEST(Console, PrintsTheLastStepOfEachIntervalWithTheMeanTime) {
+  const Capture lines, bar;
+  {
+    Console console(options_for(lines, bar, false));
+    report_five_steps(console);
+  }
+  const std::string text = lines.text();
+  EXPECT_EQ(count_of(text, "\n"), 3);  // steps 2 and 4, and 5, the last of the run
+  const std::string second = text.substr(text.find('\n') + 1);
+  EXPECT_EQ(
+      second.substr(0, second.find('\n')),
+      "iteration        4/       5 | consumed samples:           32 | elapsed time per iteration "
+      "(ms): 875.0 | throughput per GPU (TFLOP/s/GPU): 2.3 | learning rate: 1.000000E-02 | "
+      "global batch size:     8 | lm loss: 2.000000E+00 | loss scale: 1.0 | grad norm: 1.000 | "
+      "number of skipped iterations:   0 | number of nan iterations:   1 |");
+}
+
+TEST(Console, ShowsNoBarWithoutATerminal) {
+  const Capture lines, bar;
+  {
+    Console console(options_for(lines, bar, false));
+    report_five_steps(console);
+    console.report_validation(5, 2.1);
+  }
+  EXPECT_EQ(bar.text(), "");
+  EXPECT_EQ(lines.text().find('\x1b'), std::string::npos);
+  EXPECT_EQ(lines.text().find('\r'), std::string::npos);
+}
+
+TEST(Console, TakesTheBarAwayBeforeALineAndAtTheEnd) {
+  const Capture terminal;
+  {
+    Console console(options_for(terminal, terminal, true));
+    report_five_steps(console);
+    console.print("a notice");
+  }
+  const std::string text = terminal.text();
+  EXPECT_EQ(count_of(text, "["), 2 * count_of(text, "\r\x1b[K"));  // each bar was removed
+  EXPECT_GE(count_of(text, "\r\x1b[K"), 4);
+  EXPECT_EQ(count_of(text, "left\n"), 0);  // no line ends in a bar
+  EXPECT_EQ(text.substr(text.size() - 11), "|\na notice\n");
+}
+
+TEST(Console, PutsTheBarBackBelowALine) {
+  const Capture lines, bar;
+  ConsoleOptions options = options_for(lines, bar, true);
+  options.log_interval = 100;
+  Console console(options);
+  console.report_step({.iteration = 1, .step_time_s = 0.5});
+  console.report_validation(1, 2.0);
+  const std::string shown = format_progress(1, 5, 0.5);
+  EXPECT_EQ(bar.text(), shown + "\r\x1b[K" + shown);
+  EXPECT_EQ(count_of(lines.text(), "\n"), 1);
+}
+
+}  // namespace
+}  // namespace sevenfold
