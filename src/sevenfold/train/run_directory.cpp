@@ -1,0 +1,100 @@
+#include "sevenfold/train/run_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <system_error>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& path, std::string_view reason) {
+  raise<ConfigError>(
+      "train: cannot write to the output directory {}: {}; choose another with --out DIR",
+      path.string(), reason);
+}
+
+std::string system_message(int error) {
+  return std::generic_category().message(error);
+}
+
+// Asking for permissions is not enough: root always has them, and file systems may be read-only or
+// full.
+void prove_writable(const fs::path& path) {
+  const fs::path probe = path / ".sevenfold-write-test";
+  const int file = ::open(probe.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) refuse(path, system_message(errno));
+  const bool written = ::write(file, "\n", 1) == 1;
+  const int error = errno;
+  ::close(file);
+  ::unlink(probe.c_str());
+  if (!written) refuse(path, system_message(error));
+}
+
+void make_directory(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_directory(status)) refuse(path, "it is not a directory");
+  fs::create_directories(path, error);
+  if (error) refuse(path, error.message());
+}
+
+// 0, or the errno of the first step that failed.
+int write_and_sync(const fs::path& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return errno;
+  int error = 0;
+  while (error == 0 && !text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::open(const fs::path& path, Resume resume) {
+  if (path.empty()) raise<ConfigError>("train: the output directory has no name; give --out DIR");
+  make_directory(path);
+  std::error_code error;
+  const bool is_empty = fs::is_empty(path, error);
+  if (error) refuse(path, error.message());
+  if (resume == Resume::kNone && !is_empty) {
+    raise<ConfigError>(
+        "train: {} is not empty and --resume none starts anew; choose another with --out DIR, "
+        "empty it, "
+        "or leave out --resume",
+        path.string());
+  }
+  prove_writable(path);
+  return RunDirectory(path);
+}
+
+void RunDirectory::write_resolved_config(std::string_view yaml) const {
+  write_file_atomically(resolved_config(), yaml);
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  fs::path partial = path;
+  partial += ".partial";
+  int error = write_and_sync(partial, text);
+  if (error == 0 && std::rename(partial.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  ::unlink(partial.c_str());
+  raise<Error>("train: cannot write {}: {}", path.string(), system_message(error));
+}
+
+}  // namespace sevenfold

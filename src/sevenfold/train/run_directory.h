@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace sevenfold {
+
+enum class Resume : uint8_t {
+  kAuto,  // from the newest whole checkpoint; without one the run starts anew and replaces its
+          // metrics
+  kNone   // the directory must be empty
+};
+
+// The folder that a run writes to: metrics.jsonl, config.resolved.yaml, later checkpoints. One
+// process of a run opens it, before anything costly is built.
+class RunDirectory {
+ public:
+  // Makes the folder and its parents and proves that files can be made in it. Throws ConfigError,
+  // with nothing left behind, when it cannot be used.
+  static RunDirectory open(const std::filesystem::path& path, Resume resume);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path resolved_config() const { return path_ / "config.resolved.yaml"; }
+
+  void write_resolved_config(std::string_view yaml) const;
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+// Writes beside the file, syncs and renames: readers see the whole old or the whole new text.
+// Throws Error with the path and the system's reason; the file is then as it was.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace sevenfold

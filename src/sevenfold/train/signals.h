@@ -1,0 +1,26 @@
+#pragma once
+
+#include <csignal>
+
+namespace sevenfold {
+
+// While alive, SIGINT and SIGTERM ask for a stop instead of ending the process: the trainer looks
+// between steps, finishes and leaves in order. A second SIGINT ends the process at once (exit 130).
+// The handlers from before come back with the destructor. One at a time; made and destroyed by the
+// main thread.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // From any thread; may turn true between two calls, so ranks must agree on one rank's answer.
+  bool stop_requested() const;
+
+ private:
+  struct sigaction interrupt_before_ {};
+  struct sigaction terminate_before_ {};
+};
+
+}  // namespace sevenfold

@@ -1,0 +1,87 @@
+#include "sevenfold/train/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class RunDirectoryTest : public testing::Test {
+ protected:
+  RunDirectoryTest() : root_(fs::path(testing::TempDir()) / "sevenfold_run_directory") {
+    fs::remove_all(root_);
+  }
+  ~RunDirectoryTest() override { fs::remove_all(root_); }
+
+  void expect_refused(const fs::path& path, Resume resume, const std::string& reason) {
+    try {
+      RunDirectory::open(path, resume);
+      FAIL() << path << " was accepted";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(reason));
+      EXPECT_THAT(error.what(), testing::HasSubstr(path.string()));
+      EXPECT_THAT(error.what(), testing::HasSubstr("--out DIR"));
+    }
+  }
+
+  fs::path root_;
+};
+
+TEST_F(RunDirectoryTest, MakesParentsAndLeavesNoTraceOfItsProof) {
+  const RunDirectory directory = RunDirectory::open(root_ / "group/user/run", Resume::kAuto);
+  EXPECT_TRUE(fs::is_directory(directory.path()));
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+  EXPECT_EQ(directory.metrics(), root_ / "group/user/run/metrics.jsonl");
+}
+
+TEST_F(RunDirectoryTest, WithoutResumeMustBeEmpty) {
+  const RunDirectory directory = RunDirectory::open(root_, Resume::kNone);
+  std::ofstream(directory.metrics()) << "{}\n";
+  expect_refused(root_, Resume::kNone, "is not empty and --resume none starts anew");
+  EXPECT_EQ(content_of(directory.metrics()), "{}\n");
+  RunDirectory::open(root_, Resume::kAuto);
+}
+
+TEST_F(RunDirectoryTest, RefusesWhatCannotBeWritten) {
+  RunDirectory::open(root_, Resume::kAuto);
+  std::ofstream(root_ / "file") << "text";
+  expect_refused(root_ / "file", Resume::kAuto, "it is not a directory");
+  expect_refused(root_ / "file" / "run", Resume::kAuto, "Not a directory");
+  expect_refused("/proc/sevenfold-run", Resume::kAuto, "cannot write to the output directory");
+  EXPECT_THROW(RunDirectory::open("", Resume::kAuto), ConfigError);
+}
+
+TEST_F(RunDirectoryTest, ReplacesTheResolvedConfigurationAsAWhole) {
+  const RunDirectory directory = RunDirectory::open(root_, Resume::kAuto);
+  directory.write_resolved_config("a: 1\nb: 2\n");
+  directory.write_resolved_config("a: 3\n");
+  EXPECT_EQ(content_of(directory.resolved_config()), "a: 3\n");
+  const auto entries = std::distance(fs::directory_iterator(root_), fs::directory_iterator());
+  EXPECT_EQ(entries, 1);  // no partial file is left
+}
+
+TEST_F(RunDirectoryTest, AFailedReplacementLeavesNothingBehind) {
+  RunDirectory::open(root_, Resume::kAuto);
+  // A folder stands where the file is to go, so the rename fails.
+  fs::create_directories(root_ / "config" / "inside");
+  EXPECT_THROW(write_file_atomically(root_ / "config", "text"), Error);
+  EXPECT_FALSE(fs::exists(root_ / "config.partial"));
+  EXPECT_TRUE(fs::exists(root_ / "config" / "inside"));
+}
+
+}  // namespace
+}  // namespace sevenfold
