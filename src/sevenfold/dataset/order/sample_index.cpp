@@ -1,0 +1,152 @@
+#include "sevenfold/dataset/order/sample_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
+#include "sevenfold/dataset/order/numpy_random.h"
+
+namespace sevenfold {
+namespace {
+
+int64_t count_tokens(const SequenceLength& length, SequenceRange range) {
+  int64_t tokens = 0;
+  for (int64_t sequence = range.begin; sequence < range.end; ++sequence) tokens += length(sequence);
+  return tokens;
+}
+
+// Smallest E >= 1 with E * T >= N * S + a.
+int64_t count_epochs(int64_t tokens, int64_t extra, const SampleIndexOptions& options) {
+  if (!options.num_samples) return 1;
+  int64_t needed = 0;
+  if (__builtin_mul_overflow(*options.num_samples, options.seq_length, &needed) ||
+      needed > INT64_MAX - tokens)
+    raise<ConfigError>(
+        "dataset: {} samples of {} tokens are more than 64 bits count; ask for fewer",
+        *options.num_samples, options.seq_length);
+  return std::max<int64_t>(1, (needed + extra + tokens - 1) / tokens);
+}
+
+int64_t count_samples(int64_t tokens, int64_t extra, const SampleIndexOptions& options) {
+  if (options.drop_last) return (tokens - extra) / options.seq_length;
+  // Megatron divides in single precision here, and the rounding decides.
+  const float samples = static_cast<float>(tokens - extra) / static_cast<float>(options.seq_length);
+  return static_cast<int64_t>(std::ceil(samples));
+}
+
+// True when fewer than 80 % of the last epoch are needed: then it is shuffled apart, so that the
+// whole epochs before it stay complete.
+bool separates_final_epoch(int64_t tokens, int64_t epochs, int64_t extra,
+                           const SampleIndexOptions& options) {
+  if (epochs == 1 || !options.num_samples) return false;
+  const int64_t before_final = ((epochs - 1) * tokens - extra) / options.seq_length;
+  const int64_t from_final = *options.num_samples - before_final;
+  const int64_t per_epoch = (tokens - extra) / options.seq_length;
+  SEVENFOLD_CHECK(from_final >= 0 && from_final <= per_epoch + 1,
+                  "{} of {} samples of the last epoch", from_final, per_epoch);
+  return from_final < 4 * per_epoch / 5;
+}
+
+std::vector<int64_t> repeat(SequenceRange range, int64_t epochs) {
+  std::vector<int64_t> documents(static_cast<size_t>(range.size() * epochs));
+  const auto size = static_cast<size_t>(range.size());
+  for (size_t start = 0; start < documents.size(); start += size)
+    std::iota(documents.begin() + static_cast<ptrdiff_t>(start),
+              documents.begin() + static_cast<ptrdiff_t>(start + size), range.begin);
+  return documents;
+}
+
+// Shuffles the first `head` values and the rest, each by itself, in this order.
+void shuffle_in_two(NumpyRandom& random, std::vector<int64_t>& values, int64_t head) {
+  const std::span<int64_t> all(values);
+  random.shuffle(all.first(static_cast<size_t>(head)));
+  random.shuffle(all.subspan(static_cast<size_t>(head)));
+}
+
+void check_enough_tokens(const std::string& name, SequenceRange range, int64_t tokens,
+                         int64_t epochs, int64_t sample_tokens) {
+  if (tokens > 0 && epochs * tokens >= sample_tokens) return;
+  raise<DataError>(
+      "dataset: {}: documents {}..{} hold {} tokens, but one sample takes {} (seq_length and "
+      "the last label); use more text or a shorter seq_length",
+      name, range.begin, range.end, with_commas(tokens), with_commas(sample_tokens));
+}
+
+}  // namespace
+
+std::vector<SampleStart> build_sample_starts(const SequenceLength& length,
+                                             const std::vector<int64_t>& document_index,
+                                             int64_t num_samples,
+                                             const SampleIndexOptions& options) {
+  const int64_t extra = options.extra_token ? 1 : 0;
+  const auto num_documents = static_cast<int64_t>(document_index.size());
+  std::vector<SampleStart> starts;
+  starts.reserve(static_cast<size_t>(num_samples + 1));
+  starts.push_back({});
+  SampleStart at;
+  SampleStart end;  // just before the last `extra` tokens of the last document that has any
+  while (static_cast<int64_t>(starts.size()) <= num_samples) {
+    int64_t remaining = options.seq_length + extra;
+    for (;;) {
+      const int64_t document = length(document_index[static_cast<size_t>(at.position)]);
+      if (document > 0) end = {at.position, document - extra};
+      const int64_t left = document - at.offset;
+      remaining -= left;
+      if (remaining <= 0) {  // the next sample reads the last label again, as its first input
+        at.offset += remaining + left - extra;
+        break;
+      }
+      if (at.position == num_documents - 1) {
+        // Megatron gives offset -1 when the last document is empty; the last token that is there is
+        // meant.
+        SEVENFOLD_CHECK(!options.drop_last, "sample {} of {} runs past the data", starts.size(),
+                        num_samples);
+        at = end;
+        break;
+      }
+      at = {at.position + 1, 0};
+    }
+    starts.push_back(at);
+  }
+  return starts;
+}
+
+SampleIndex build_sample_index(const std::string& name, const SequenceLength& length,
+                               SequenceRange range, const SampleIndexOptions& options) {
+  SEVENFOLD_CHECK(options.seq_length > 0, "seq_length {}", options.seq_length);
+  const int64_t extra = options.extra_token ? 1 : 0;
+  SampleIndex index;
+  index.tokens_per_epoch = count_tokens(length, range);
+  const int64_t tokens = index.tokens_per_epoch;
+  const int64_t least = options.drop_last ? options.seq_length + extra : 1 + extra;
+  check_enough_tokens(name, range, tokens, 1, 1);
+  index.num_epochs = count_epochs(tokens, extra, options);
+  const int64_t epochs = index.num_epochs;
+  check_enough_tokens(name, range, tokens, epochs, least);
+  index.separate_final_epoch = separates_final_epoch(tokens, epochs, extra, options);
+
+  // One generator, used in this order: documents, then samples.
+  std::optional<NumpyRandom> random;
+  if (options.shuffle) random.emplace(options.seed);
+  index.document_index = repeat(range, epochs);
+  const int64_t whole_epochs = index.separate_final_epoch ? epochs - 1 : epochs;
+  if (random) shuffle_in_two(*random, index.document_index, whole_epochs * range.size());
+
+  const int64_t num_samples = count_samples(epochs * tokens, extra, options);
+  index.starts = build_sample_starts(length, index.document_index, num_samples, options);
+  if (!random) return index;
+
+  index.shuffle_index.resize(static_cast<size_t>(num_samples));
+  std::iota(index.shuffle_index.begin(), index.shuffle_index.end(), int64_t{0});
+  const int64_t head = index.separate_final_epoch
+                           ? ((epochs - 1) * tokens - extra) / options.seq_length
+                           : num_samples;
+  shuffle_in_two(*random, index.shuffle_index, head);
+  return index;
+}
+
+}  // namespace sevenfold
