@@ -75,6 +75,8 @@ TemporaryDirectory::~TemporaryDirectory() {
 }
 
 void write_text(const std::string& path, const std::string& text) {
+  // A file that is emptied and rewritten is flushed to disk by some file systems, 4 ms each time.
+  std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   if (!file.flush()) throw std::runtime_error("cannot write " + path);

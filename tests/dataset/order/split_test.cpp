@@ -1,0 +1,55 @@
+#include "sevenfold/dataset/order/split.h"
+
+#include <gmock/gmock.h>
+
+#include "dataset/golden.h"
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Split, CutsWhereMegatronCuts) {
+  for (const auto& entry : testing::megatron_golden()["split"]) {
+    SCOPED_TRACE(entry["split"].dump() + " of " + entry["n"].dump());
+    const auto ranges = split_sequences(entry["split"], entry["n"]);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const auto& expected = entry["ranges"][i];
+      ASSERT_EQ(ranges[i].has_value(), !expected.is_null());
+      if (ranges[i]) {
+        EXPECT_EQ(*ranges[i],
+                  (SequenceRange{expected[0].get<int64_t>(), expected[1].get<int64_t>()}));
+      }
+    }
+  }
+}
+
+TEST(Split, TakesAnySeparatorAndIgnoresSigns) {
+  const auto plain = split_sequences("1,3,0", 100);
+  EXPECT_EQ(split_sequences("1e3", 100), plain);
+  EXPECT_EQ(split_sequences(" -1 and 3 ", 100), plain);
+}
+
+TEST(Split, RefusesStringsWithoutThreeWeights) {
+  EXPECT_THAT([] { split_sequences("1,2,3,4", 10); },
+              ThrowsMessage<ConfigError>(HasSubstr("more than three numbers")));
+  EXPECT_THAT([] { split_sequences("1.2.3", 10); }, ThrowsMessage<ConfigError>(HasSubstr("1.2.3")));
+  EXPECT_THAT([] { split_sequences("0,0,0", 10); },
+              ThrowsMessage<ConfigError>(HasSubstr("sums to 0")));
+  EXPECT_THAT([] { split_sequences("all", 10); },
+              ThrowsMessage<ConfigError>(HasSubstr("969,30,1")));
+}
+
+TEST(Split, NamesAPartThatIsEmptyOrAbsent) {
+  const testing::TemporaryDirectory directory;
+  const auto data = testing::open_fixture(directory, "D1");
+  EXPECT_THAT([&] { require_split("969,30,1", *data, Split::kTest); },
+              ThrowsMessage<ConfigError>(HasSubstr("so its test part is empty")));
+  EXPECT_THAT([&] { require_split("100,0,0", *data, Split::kValid); },
+              ThrowsMessage<ConfigError>(HasSubstr("no validation part")));
+}
+
+}  // namespace
+}  // namespace sevenfold
