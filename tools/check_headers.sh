@@ -21,5 +21,6 @@ compile_alone() {
 export -f compile_alone
 export root
 
+# shellcheck disable=SC2016  # the inner shell expands its own argument
 headers "${1:-}" | tr '\n' '\0' | xargs -0 -r -n 1 -P 2 bash -c 'compile_alone "$0"'
 echo "headers: each compiles alone"

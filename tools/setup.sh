@@ -1,4 +1,5 @@
-# Sourced by ./run and ./test: installs what is missing, configures and builds a preset. Needs $root.
+# shellcheck shell=bash
+# Sourced by ./run and ./test: installs what is missing, configures and builds a preset. Needs $root, the tree.
 # Nothing here prints on stdout: that belongs to the program that follows.
 
 say() { printf 'sevenfold: %s\n' "$*" >&2; }
@@ -15,16 +16,17 @@ as_root() {
 # Names of the packages of the given kinds, from tools/packages.txt.
 packages_of() {
   local kind
-  for kind in "$@"; do awk -v kind="$kind" '$1 == kind { print $2 }' "$root/tools/packages.txt"; done
+  for kind in "$@"; do awk -v kind="$kind" '$1 == kind { print $2 }' "${root:?}/tools/packages.txt"; done
 }
 
 # A LibTorch that the user points CMake to replaces Debian's.
 own_torch() { [[ -n "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ]]; }
 
 missing_packages() {
-  local package installed
-  installed=" $(dpkg-query -W -f='${Package}=${db:Status-Status} ' $(packages_of "$@") 2>/dev/null || true)"
-  for package in $(packages_of "$@"); do
+  local package installed wanted
+  mapfile -t wanted < <(packages_of "$@")
+  installed=" $(dpkg-query -W -f='${Package}=${db:Status-Status} ' "${wanted[@]}" 2>/dev/null || true)"
+  for package in "${wanted[@]}"; do
     if [[ $package == libtorch-dev ]] && own_torch; then continue; fi
     [[ $installed == *" $package=installed "* ]] || echo "$package"
   done
