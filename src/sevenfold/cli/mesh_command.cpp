@@ -132,19 +132,33 @@ void print_mesh(const Mesh& mesh, const std::string& file) {
   fmt::print("  between nodes {}\n", crossing_axes(mesh));
   print_ranks(mesh);
   print_groups(mesh);
-  fmt::print("\nNext: sevenfold verify '{}' --ranks {}\n", file, mesh.world_size());
+}
+
+// A layout that this build can run is worth proving; of another one, `config` tells what is
+// missing.
+void print_next(const Config& config, const std::string& file) {
+  constexpr int64_t kMaxVerified = 64;  // ranks are threads
+  const std::string word =
+      file.find_first_of(" '\"\\$&;()*?") == std::string::npos ? file : "'" + file + "'";
+  if (config.unsupported.empty() && config.mesh.world_size() <= kMaxVerified)
+    fmt::print("\nNext: sevenfold verify {} --ranks {}\n", word, config.mesh.world_size());
+  else
+    fmt::print("\nNext: sevenfold config {}\n", word);
 }
 
 void show_mesh(const MeshArguments& arguments) {
   LoadOptions options = arguments.load;
   if (arguments.world_size != 0) options.ranks = arguments.world_size;
-  const Mesh mesh(load_config(options).mesh);
+  const Config config = load_config(options);
+  const Mesh mesh(config.mesh);
   warn_of_crossing(mesh, Axis::kTp, "tensor_model_parallel_size");
   warn_of_crossing(mesh, Axis::kEtp, "expert_tensor_parallel_size");
-  if (arguments.as_json)
+  if (arguments.as_json) {
     fmt::print("{}\n", mesh_json(mesh).dump());
-  else
+  } else {
     print_mesh(mesh, options.file);
+    print_next(config, options.file);
+  }
 }
 
 }  // namespace
