@@ -3,14 +3,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sevenfold/mesh/mesh.h"
 
 namespace sevenfold {
 
-// What a run is, after presets, precedence, coercion, rules and fix-ups: plain values under our own names.
-// The YAML spelling of Primus stays in config/; nothing behind this struct knows it.
+// What a run is, after presets, precedence, coercion, rules and fix-ups: plain values under our own
+// names. The YAML spelling of Primus stays in config/; nothing behind this struct knows it.
 
 struct ModelConfig {
   int64_t num_layers = 0;
@@ -84,6 +86,7 @@ std::string_view precision_name(Precision precision);  // "fp64", ...
 struct RunConfig {
   std::string directory;  // workspace/work_group/user_name/exp_name
   std::string backend = "threads";
+  std::string device = "auto";  // auto, cpu or cuda
   Precision precision = Precision::kFp32;
   StartKind start = StartKind::kInit;
   uint64_t seed = 1234;
@@ -103,9 +106,27 @@ struct Notice {
 
 // A value that would change the result or the model and that is not supported yet.
 struct Unsupported {
+  std::string key;   // the key at fault, for callers that can do without ("mock_data", "data_path",
+                     // "bf16", ...)
   std::string text;  // one sentence: file:line key=value, what is missing, the way out
 };
 
+// A key with its value after coercion and fix-ups, for listings.
+struct ConfigEntry {
+  std::string key;
+  std::string value_json;
+  std::string origin;  // "run.yaml:31", "built-in preset models/megatron/llama2_7B.yaml:4",
+                       // "override", "fix-up", ...
+};
+
+// A key of the experiment that changes nothing, and why; or one that is not known.
+struct KeyNote {
+  std::string key;
+  std::string origin;
+  std::string reason;
+};
+
+// Keys that the experiment file (with what it extends) and key=value set; presets do not count.
 struct KeyCounts {
   int64_t used = 0;
   int64_t ignored = 0;
@@ -125,7 +146,12 @@ struct Config {
   KeyCounts keys;
   std::vector<Notice> notices;
   std::vector<Unsupported> unsupported;  // `train` and `verify` refuse to run when not empty
-  std::string resolved_yaml;             // every key with its value, for config.resolved.yaml
+  std::vector<ConfigEntry> entries;      // sorted by key
+  std::vector<KeyNote> ignored;
+  std::vector<KeyNote> unknown;
+  std::vector<std::pair<std::string, std::string>>
+      exports;                // the `env` block, for the environment of the run
+  std::string resolved_yaml;  // every key with its value, for config.resolved.yaml
 };
 
 }  // namespace sevenfold

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sevenfold/config/yaml/value.h"
+
+namespace sevenfold::config {
+
+enum class KeyType : uint8_t { kBool, kInt, kFloat, kString, kMap, kAny };
+
+enum class KeyStatus : uint8_t {
+  kActs,      // read by the rules
+  kNoEffect,  // cannot change the result or the model here; `help` says why
+  kNotYet,  // would change them and is not there yet: any value but the neutral ones is refused by
+            // train and verify
+};
+
+// One key of the megatron vocabulary. A new key is one row in the table of its topic.
+struct KeyInfo {
+  std::string_view name;
+  KeyType type;
+  std::string_view default_yaml;
+  KeyStatus status;
+  std::string_view help;
+  std::string_view neutral =
+      {};  // kNotYet: one more value that changes nothing (default and null never do)
+};
+
+// The tables, by topic.
+std::span<const KeyInfo> model_keys();
+std::span<const KeyInfo> parallel_keys();
+std::span<const KeyInfo> training_keys();
+std::span<const KeyInfo> data_keys();
+// Dotted names of members of nested keys; every name of the torchtitan vocabulary.
+std::span<const std::string_view> nested_megatron_names();
+std::span<const std::string_view> torchtitan_names();
+
+// All megatron keys, sorted by name.
+const std::vector<KeyInfo>& all_keys();
+const KeyInfo* find_key(std::string_view name);
+std::string_view type_name(KeyType type);
+std::string_view status_name(KeyStatus status);
+
+// The known name that `name` is a likely misspelling of: at edit distance 1 or 2 (1 for five
+// letters or less).
+std::optional<std::string> suggest(std::string_view name,
+                                   const std::vector<std::string_view>& known);
+
+}  // namespace sevenfold::config

@@ -1,0 +1,135 @@
+#include "sevenfold/config/load.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "sevenfold/config/experiment.h"
+#include "sevenfold/config/key_policy.h"
+#include "sevenfold/config/rules/rules.h"
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+using namespace config;
+
+std::string top_level_string(const Experiment& experiment, const char* key) {
+  const Value* value = experiment.top.find(key);
+  SEVENFOLD_CHECK(value != nullptr, "{} is missing", key);
+  if (value->is_null() || value->is_list() || value->is_map())
+    raise<ConfigError>("config: {} {}={}: a name is needed", value->origin.text(), key,
+                       brief(*value));
+  return value->text;
+}
+
+// workspace/work_group/user_name/exp_name; an absolute later part discards the earlier ones.
+std::string run_directory(const Experiment& experiment, const LoadOptions& options) {
+  if (options.directory) return *options.directory;
+  std::filesystem::path path = top_level_string(experiment, "workspace");
+  for (const char* key : {"work_group", "user_name", "exp_name"})
+    path /= top_level_string(experiment, key);
+  return path.string();
+}
+
+void check_vocabulary(const Experiment& experiment) {
+  if (experiment.framework == "megatron") return;
+  raise<ConfigError>(
+      "config: {} framework={}: only the megatron vocabulary trains so far; `sevenfold config {} "
+      "--raw` "
+      "shows the resolved file",
+      experiment.parameters.map.at("framework").origin.text(), experiment.framework,
+      experiment.file);
+}
+
+int64_t ranks_per_node(const Experiment& experiment, const LoadOptions& options) {
+  const Value* key = experiment.platform.find("gpus_per_node_env_key");
+  if (key == nullptr || key->is_null() || !options.environment) return MeshShape{}.ranks_per_node;
+  const auto text = options.environment(key->text);
+  const auto value = text ? coerce(Value::of(*text), KeyType::kInt) : std::nullopt;
+  const bool is_usable = value && value->kind == ValueKind::kInt && value->integer > 0;
+  return is_usable ? value->integer : MeshShape{}.ranks_per_node;
+}
+
+void add_entries(Config& config, const std::string& prefix, const Value& map) {
+  for (const auto& [key, value] : map.map)
+    config.entries.push_back(ConfigEntry{prefix + key, to_json(value).dump(), value.origin.text()});
+}
+
+// The run as an experiment that needs no preset: the module is flattened, which a reader knows by
+// its lack of `config`.
+std::string resolved_yaml(const Config& config, const Experiment& experiment,
+                          const Parameters& parameters) {
+  Value root = experiment.top;
+  Value module = parameters.values();
+  for (const char* key : {"framework", "name"}) module.map[key] = experiment.parameters.map.at(key);
+  Value modules = Value::empty_map();
+  modules.map[experiment.module] = module;
+  root.map["modules"] = modules;
+  Value block = experiment.sevenfold;
+  block.map["ranks"] = Value::of(config.mesh.world_size());
+  block.map["precision"] = Value::of(std::string(precision_name(config.run.precision)));
+  block.map["backend"] = Value::of(config.run.backend);
+  block.map["start"] = Value::of(std::string(config.run.start == StartKind::kHot ? "hot" : "init"));
+  root.map["sevenfold"] = block;
+  return "# Written by sevenfold: every parameter of this run, presets and overrides applied." +
+         to_yaml(root, -2);
+}
+
+void resolve(Config& config, const Experiment& experiment, Parameters& parameters,
+             const LoadOptions& options) {
+  const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
+  const std::string directory = run_directory(experiment, options);
+  apply_fix_ups(parameters, directory);
+  config.run = resolve_run(parameters, block, options);
+  config.run.directory = directory;
+  config.mesh = resolve_layout(parameters, block, options);
+  config.mesh.ranks_per_node = ranks_per_node(experiment, options);
+  config.batch = resolve_batch(parameters, config.mesh.dp);
+  config.model = resolve_model(parameters, config.mesh, block);
+  config.optimizer = resolve_optimizer(parameters);
+  config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size);
+  config.data = resolve_data(parameters, block);
+  refuse_unsupported_values(parameters);
+}
+
+}  // namespace
+
+std::string_view precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::kFp64:
+      return "fp64";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      break;
+  }
+  return "fp16";
+}
+
+Config load_config(const LoadOptions& options) {
+  const Experiment experiment = load_experiment(
+      {options.file, options.overrides, options.presets_directory, options.environment});
+  KeyReport report = check_keys(experiment, options.strict);
+  check_vocabulary(experiment);
+  Config config;
+  config.file = options.file;
+  config.framework = experiment.framework;
+  Parameters parameters(experiment.parameters);
+  for (const std::string& text : experiment.notices) parameters.notice(text);
+  resolve(config, experiment, parameters, options);
+  config.keys = report.counts;
+  config.ignored = std::move(report.ignored);
+  config.unknown = std::move(report.unknown);
+  config.notices = std::move(parameters.notices());
+  config.unsupported = std::move(parameters.unsupported_values());
+  config.exports = experiment.exports;
+  add_entries(config, "", experiment.top);
+  add_entries(config, "", parameters.values());
+  add_entries(config, "sevenfold.", experiment.sevenfold);
+  config.resolved_yaml = resolved_yaml(config, experiment, parameters);
+  return config;
+}
+
+}  // namespace sevenfold

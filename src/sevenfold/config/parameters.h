@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/config/keys/key_tables.h"
+
+namespace sevenfold::config {
+
+// The module's parameters, coerced by the declared types, with the table's defaults for what is not
+// set; and what the rules have to say about them. The rules read it, fix values up, and write a
+// Config.
+class Parameters {
+ public:
+  // Throws ConfigError for a value that does not fit the type of a key that acts.
+  explicit Parameters(const Value& raw);
+
+  // Each is for a key of the table; the plain ones throw ConfigError on null.
+  bool boolean(const std::string& key) const;
+  int64_t integer(const std::string& key) const;
+  double number(const std::string& key) const;
+  std::string string(const std::string& key) const;
+  std::optional<int64_t> optional_integer(const std::string& key) const;
+  std::optional<double> optional_number(const std::string& key) const;
+  std::optional<std::string> optional_string(const std::string& key) const;
+  bool is_null(const std::string& key) const { return at(key).is_null(); }
+  const Value& at(const std::string& key) const;
+  const Value& values() const { return values_; }
+
+  // "run.yaml:31 tensor_model_parallel_size=3": how every message about a key begins.
+  std::string where(const std::string& key) const;
+
+  // Replaces a value; its origin becomes "fix-up".
+  void fix(const std::string& key, Value value);
+
+  void notice(std::string text) { notices_.push_back(Notice{std::move(text)}); }
+  void unsupported(const std::string& key, std::string text) {
+    unsupported_.push_back(Unsupported{key, std::move(text)});
+  }
+  std::vector<Notice>& notices() { return notices_; }
+  std::vector<Unsupported>& unsupported_values() { return unsupported_; }
+
+ private:
+  const Value& required(const std::string& key) const;
+
+  Value values_;  // a map
+  std::vector<Notice> notices_;
+  std::vector<Unsupported> unsupported_;
+};
+
+// `value` as the declared type; nothing if it does not fit. Null fits every type.
+std::optional<Value> coerce(const Value& value, KeyType type);
+
+}  // namespace sevenfold::config

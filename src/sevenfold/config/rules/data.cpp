@@ -1,0 +1,129 @@
+#include <sstream>
+
+#include "sevenfold/config/rules/rules.h"
+#include "sevenfold/config/yaml/scalar.h"
+
+namespace sevenfold::config {
+namespace {
+
+std::vector<std::string> words(const Value& value) {
+  std::vector<std::string> result;
+  if (value.is_null()) return result;
+  if (value.is_list()) {
+    for (const Value& item : value.list)
+      for (const std::string& word : words(item)) result.push_back(word);
+    return result;
+  }
+  std::istringstream text(brief(value));
+  for (std::string word; text >> word;) result.push_back(word);
+  return result;
+}
+
+bool is_number(const std::string& word) {
+  const Value value = retype_substituted(word);
+  return value.kind == ValueKind::kInt || value.kind == ValueKind::kFloat;
+}
+
+// One prefix, or `weight prefix`. Several are a blend.
+std::string single_prefix(Parameters& parameters, const char* key) {
+  const std::vector<std::string> parts = words(parameters.at(key));
+  if (parts.empty()) return "";
+  if (parts.size() == 1) return parts[0];
+  if (parts.size() == 2 && is_number(parts[0])) return parts[1];
+  parameters.unsupported(
+      key,
+      fmt::format("config: {}: blending several data sets is not supported yet; name one prefix",
+                  parameters.where(key)));
+  return is_number(parts[0]) ? parts[1] : parts[0];
+}
+
+void check_split(const Parameters& parameters, const std::string& split) {
+  std::istringstream text(split);
+  std::string part;
+  int64_t num_parts = 0;
+  double total = 0.0;
+  bool is_valid = true;
+  while (std::getline(text, part, ',')) {
+    const size_t start = std::min(part.find_first_not_of(' '), part.size());
+    part = part.substr(start, part.find_last_not_of(' ') + 1 - start);
+    is_valid = is_valid && is_number(part) && part[0] != '-';
+    if (is_valid) total += std::stod(part);
+    ++num_parts;
+  }
+  if (!is_valid || num_parts < 1 || num_parts > 3 || total <= 0.0)
+    raise_rule(
+        "data.split",
+        "config: {}: up to three shares of at least 0 are needed (training, validation, test); "
+        "write for example split: \"969, 30, 1\"",
+        parameters.where("split"));
+}
+
+void resolve_split(Parameters& parameters, DataConfig& data) {
+  if (const auto split = parameters.optional_string("split")) {
+    check_split(parameters, *split);
+    data.split = *split;
+  } else if (!data.data_prefix.empty()) {
+    parameters.notice(fmt::format("{}: read as `{}` (training, validation, test)",
+                                  parameters.where("split"), data.split));
+  }
+}
+
+void resolve_sources(Parameters& parameters, DataConfig& data) {
+  data.mock_data = parameters.boolean("mock_data");
+  if (data.mock_data) {
+    parameters.unsupported(
+        "mock_data", fmt::format("config: {}: synthetic data is not supported yet by `train`; use "
+                                 "mock_data=false and set train_data_path",
+                                 parameters.where("mock_data")));
+    return;  // its paths are dropped, as in Primus
+  }
+  data.data_prefix = single_prefix(parameters, "data_path");
+  data.train_prefix = single_prefix(parameters, "train_data_path");
+  data.valid_prefix = single_prefix(parameters, "valid_data_path");
+  if (!data.data_prefix.empty() && (!data.train_prefix.empty() || !data.valid_prefix.empty()))
+    raise_rule("data.one_source",
+               "config: {}: train_data_path or valid_data_path is set too; keep data_path (cut by "
+               "split) or the paths of the parts",
+               parameters.where("data_path"));
+  const bool has_any = !data.data_prefix.empty() || !data.train_prefix.empty();
+  if (!has_any && data.prepare) data.data_prefix = data.prepare->output;
+  if (!has_any && !data.prepare)
+    parameters.unsupported("data_path",
+                           fmt::format("config: {}: there is no training data; set data_path or "
+                                       "train_data_path to a .bin/.idx prefix",
+                                       parameters.where("data_path")));
+}
+
+void resolve_order(Parameters& parameters) {
+  const auto type = parameters.optional_string("dataloader_type");
+  if (!type || *type == "single") return;
+  if (*type == "cyclic")
+    parameters.notice(fmt::format(
+        "{}: runs as `single` (every layout reads the same global batches) until its sampler "
+        "is there",
+        parameters.where("dataloader_type")));
+  else if (*type == "external")
+    parameters.unsupported(
+        "dataloader_type",
+        fmt::format("config: {} is not supported yet; use dataloader_type=single",
+                    parameters.where("dataloader_type")));
+  else
+    raise_rule("data.loader", "config: {} is not a loader; use single or cyclic",
+               parameters.where("dataloader_type"));
+}
+
+}  // namespace
+
+DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block) {
+  DataConfig data;
+  data.prepare = block.prepare;
+  data.shuffle = block.shuffle;
+  data.eod_token_id = block.eod_token_id;
+  data.eod_mask_loss = parameters.boolean("eod_mask_loss");
+  resolve_sources(parameters, data);
+  resolve_split(parameters, data);
+  resolve_order(parameters);
+  return data;
+}
+
+}  // namespace sevenfold::config

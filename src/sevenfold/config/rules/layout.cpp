@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <numeric>
+
+#include "sevenfold/config/rules/rules.h"
+
+namespace sevenfold::config {
+namespace {
+
+constexpr const char* kTp = "tensor_model_parallel_size";
+constexpr const char* kPp = "pipeline_model_parallel_size";
+constexpr const char* kCp = "context_parallel_size";
+constexpr const char* kEp = "expert_model_parallel_size";
+constexpr const char* kEtp = "expert_tensor_parallel_size";
+
+int64_t degree(const Parameters& parameters, const char* key, int64_t if_null) {
+  const int64_t value = parameters.optional_integer(key).value_or(if_null);
+  constexpr int64_t kMaxDegree = 1024;  // keeps products of degrees far from overflow
+  if (value < 1 || value > kMaxDegree)
+    raise_rule("degree.positive",
+               "config: {}: a degree is at least 1 and at most {}; 1 switches the axis off",
+               parameters.where(key), kMaxDegree);
+  return value;
+}
+
+// The degree that a message about a product should point at: the first that is not 1.
+std::string blame(const Parameters& parameters, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const auto value = parameters.optional_integer(key);
+    if (value && *value != 1) return parameters.where(key);
+  }
+  return parameters.where(*keys.begin());
+}
+
+struct WorldRequest {
+  int64_t ranks = 0;
+  std::string where;  // what asked for it
+};
+
+std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
+                                            const LoadOptions& options) {
+  if (options.ranks) return WorldRequest{*options.ranks, fmt::format("--ranks {}", *options.ranks)};
+  if (block.ranks) return WorldRequest{*block.ranks, block.where("ranks")};
+  if (options.launched_ranks)
+    return WorldRequest{*options.launched_ranks,
+                        fmt::format("WORLD_SIZE={}", *options.launched_ranks)};
+  return std::nullopt;
+}
+
+void check_world(const Parameters& parameters, const MeshShape& mesh, const WorldRequest& world) {
+  const int64_t dense = mesh.tp * mesh.pp * mesh.cp;
+  const int64_t expert = mesh.etp * mesh.ep * mesh.pp;
+  const int64_t unit = std::lcm(dense, expert);
+  if (world.ranks < 1 || world.ranks > kMaxWorldSize)
+    raise_rule("world.positive",
+               "config: {}: the number of ranks is at least 1 and at most {}; use {}", world.where,
+               kMaxWorldSize, unit);
+  if (world.ranks % dense != 0)
+    raise_rule("world.divisible",
+               "config: {}: {} ranks ({}) are not a multiple of {} {} x {} {} x {} {} = {}; use {} "
+               "ranks, or other "
+               "degrees",
+               blame(parameters, {kTp, kPp, kCp}), world.ranks, world.where, kTp, mesh.tp, kPp,
+               mesh.pp, kCp, mesh.cp, dense, nearest_multiples(world.ranks, unit));
+  if (world.ranks % expert != 0)
+    raise_rule("world.experts",
+               "config: {}: {} ranks ({}) are not a multiple of {} {} x {} {} x {} {} = {}; use {} "
+               "ranks, or other "
+               "degrees",
+               blame(parameters, {kEp, kEtp, kPp}), world.ranks, world.where, kEtp, mesh.etp, kEp,
+               mesh.ep, kPp, mesh.pp, expert, nearest_multiples(world.ranks, unit));
+}
+
+void check_experts(const Parameters& parameters, const MeshShape& mesh) {
+  if (mesh.ep == 1) return;
+  const int64_t num_experts = parameters.optional_integer("num_experts").value_or(0);
+  if (num_experts == 0)
+    raise_rule("experts.needed",
+               "config: {}: the model has no experts to cut; set num_experts or use {}=1",
+               parameters.where(kEp), kEp);
+  if (num_experts % mesh.ep != 0)
+    raise_rule("experts.divisible", "config: {} does not divide num_experts={}; use {}",
+               parameters.where(kEp), num_experts, divisor_list(num_experts));
+}
+
+void check_layers(const Parameters& parameters, const MeshShape& mesh) {
+  const bool is_uneven = !parameters.is_null("pipeline_model_parallel_layout") ||
+                         !parameters.is_null("decoder_first_pipeline_num_layers") ||
+                         !parameters.is_null("decoder_last_pipeline_num_layers") ||
+                         !parameters.is_null("decoder_pipeline_manual_split_list") ||
+                         parameters.boolean("account_for_embedding_in_pipeline_split") ||
+                         parameters.boolean("account_for_loss_in_pipeline_split");
+  const int64_t layers = parameters.integer("num_layers");
+  if (is_uneven) return;
+  if (layers % mesh.pp != 0)
+    raise_rule("layers.divisible",
+               "config: {} does not divide num_layers={}; use {} (or uneven stages: "
+               "decoder_first_pipeline_num_layers, "
+               "decoder_last_pipeline_num_layers)",
+               parameters.where(kPp), layers, divisor_list(layers));
+  const int64_t per_rank = layers / mesh.pp;
+  const int64_t chunks =
+      parameters.optional_integer("num_virtual_stages_per_pipeline_rank").value_or(1);
+  if (chunks < 1 || per_rank % chunks != 0)
+    raise_rule("pipeline.chunks_divide",
+               "config: {} does not divide the {} layers of a pipeline rank; use {}",
+               parameters.where("num_virtual_stages_per_pipeline_rank"), per_rank,
+               divisor_list(per_rank));
+  const int64_t per_chunk =
+      parameters.optional_integer("num_layers_per_virtual_pipeline_stage").value_or(per_rank);
+  if (per_chunk < 1 || per_rank % per_chunk != 0)
+    raise_rule("pipeline.chunks_divide",
+               "config: {} does not divide the {} layers of a pipeline rank; use {}",
+               parameters.where("num_layers_per_virtual_pipeline_stage"), per_rank,
+               divisor_list(per_rank));
+}
+
+void check_chunks(Parameters& parameters, const MeshShape& mesh) {
+  const char* set_first = nullptr;
+  for (const char* key :
+       {"num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage",
+        "pipeline_model_parallel_layout"}) {
+    if (parameters.is_null(key)) continue;
+    if (set_first != nullptr)
+      raise_rule("pipeline.one_split",
+                 "config: {}: {} is set too, and each of them says how a rank's layers are cut; "
+                 "keep one",
+                 parameters.where(key), set_first);
+    set_first = key;
+  }
+  const bool is_one_chunk = set_first != nullptr &&
+                            std::string(set_first) == "num_virtual_stages_per_pipeline_rank" &&
+                            parameters.integer(set_first) == 1;
+  if (mesh.pp == 1 && set_first != nullptr && !is_one_chunk)
+    raise_rule("pipeline.chunks_need_stages",
+               "config: {}: pieces per pipeline rank need more than one stage, and {} is 1; set "
+               "{}=2 or more, or {}=null",
+               parameters.where(set_first), kPp, kPp, set_first);
+  const auto derived = parameters.optional_integer("virtual_pipeline_model_parallel_size");
+  if (derived && *derived != 1 &&
+      parameters.optional_integer("num_virtual_stages_per_pipeline_rank") != derived)
+    parameters.notice(fmt::format(
+        "{}: derived, not an input, so it is ignored; use num_virtual_stages_per_pipeline_rank",
+        parameters.where("virtual_pipeline_model_parallel_size")));
+}
+
+void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
+  const auto refuse = [&](const char* key, int64_t size, const char* what) {
+    if (size > 1)
+      parameters.unsupported(key, fmt::format("config: {}: {} is not supported yet; use {}=1",
+                                              parameters.where(key), what, key));
+  };
+  refuse(kTp, mesh.tp, "tensor parallelism");
+  refuse(kPp, mesh.pp, "pipeline parallelism");
+  refuse(kCp, mesh.cp, "context parallelism");
+  refuse(kEp, mesh.ep, "expert parallelism");
+  if (mesh.tp == 1) refuse(kEtp, mesh.etp, "expert tensor parallelism");
+}
+
+void note_data_parallel_keys(Parameters& parameters) {
+  if (parameters.boolean("use_distributed_optimizer"))
+    parameters.notice(
+        fmt::format("{}: accepted; until it acts every rank keeps the whole optimizer state",
+                    parameters.where("use_distributed_optimizer")));
+  std::string overlaps;
+  for (const char* key : {"overlap_grad_reduce", "overlap_param_gather"})
+    if (parameters.boolean(key)) overlaps += (overlaps.empty() ? "" : ", ") + parameters.where(key);
+  if (!overlaps.empty())
+    parameters.notice(
+        overlaps +
+        ": accepted; until it acts gradients are always reduced while backward runs, and "
+        "there are no weights to gather");
+}
+
+}  // namespace
+
+MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
+                         const LoadOptions& options) {
+  MeshShape mesh;
+  mesh.tp = degree(parameters, kTp, 1);
+  mesh.pp = degree(parameters, kPp, 1);
+  mesh.cp = degree(parameters, kCp, 1);
+  mesh.ep = degree(parameters, kEp, 1);
+  mesh.etp = degree(parameters, kEtp, mesh.tp);
+  mesh.tp_pp_dp_mapping = parameters.boolean("use_tp_pp_dp_mapping");
+  check_experts(parameters, mesh);
+  check_chunks(parameters, mesh);
+  const int64_t dense = mesh.tp * mesh.pp * mesh.cp;
+  const WorldRequest smallest{std::lcm(dense, mesh.etp * mesh.ep * mesh.pp),
+                              "the smallest that fits"};
+  const WorldRequest world = requested_world(block, options).value_or(smallest);
+  check_world(parameters, mesh, world);
+  mesh.dp = world.ranks / dense;
+  if (mesh.tp_pp_dp_mapping && mesh.pp > 1 && mesh.dp != mesh.edp())
+    raise_rule("world.mapping",
+               "config: {}: with pipeline stages this order needs equal data parallelism, and it "
+               "is {} for dense and {} "
+               "for expert weights; use use_tp_pp_dp_mapping=false",
+               parameters.where("use_tp_pp_dp_mapping"), mesh.dp, mesh.edp());
+  check_layers(parameters, mesh);
+  note_missing_axes(parameters, mesh);
+  note_data_parallel_keys(parameters);
+  return mesh;
+}
+
+}  // namespace sevenfold::config

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/config/yaml/value.h"
+
+namespace sevenfold::config {
+
+// The top-level `sevenfold:` block, which Primus ignores.
+struct SevenfoldBlock {
+  std::optional<int64_t> ranks;
+  std::optional<std::string> backend;
+  std::optional<std::string> device;
+  std::optional<std::string> precision;
+  std::optional<std::string> start;
+  std::optional<int64_t> eod_token_id;
+  bool shuffle = true;
+  std::optional<PrepareConfig> prepare;
+  Value written;  // the block itself, for origins
+
+  // "run.yaml:3 sevenfold.ranks=4".
+  std::string where(const std::string& key) const;
+};
+
+// Throws ConfigError for an unknown key or a value of the wrong type.
+SevenfoldBlock read_sevenfold_block(const Value& block);
+
+}  // namespace sevenfold::config
