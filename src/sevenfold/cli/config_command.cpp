@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sevenfold/cli/commands.h"
+#include "sevenfold/config/experiment.h"
+#include "sevenfold/config/keys/key_tables.h"
+#include "sevenfold/config/load.h"
+#include "sevenfold/core/error.h"
+
+namespace sevenfold::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string presets;
+  std::string translate_to;  // --as
+  bool raw = false;
+  bool help_keys = false;
+  bool strict = false;
+  bool print_json = false;
+};
+
+std::string dump(const json& document) {
+  return document.dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+void print_raw(const ConfigArguments& arguments) {
+  const config::Experiment experiment =
+      config::load_experiment({arguments.file, arguments.overrides, arguments.presets, {}});
+  fmt::print("{}\n", dump(to_json(experiment.parameters)));
+}
+
+void print_help_keys(bool as_json) {
+  if (as_json) {
+    json keys = json::array();
+    for (const config::KeyInfo& key : config::all_keys())
+      keys.push_back({{"key", key.name},
+                      {"type", type_name(key.type)},
+                      {"default", key.default_yaml},
+                      {"status", status_name(key.status)},
+                      {"help", key.help}});
+    fmt::print("{}\n", dump({{"keys", keys}}));
+    return;
+  }
+  fmt::print("{:<46}{:<15}{:<22}{:<11}{}\n", "key", "type", "default", "status",
+             "meaning, or why it has no effect");
+  for (const config::KeyInfo& key : config::all_keys())
+    fmt::print("{:<46}{:<15}{:<22}{:<11}{}\n", key.name, type_name(key.type), key.default_yaml,
+               status_name(key.status), key.help);
+  fmt::print(
+      "\n`acts`: read; `no effect`: accepted; `not yet`: train and verify refuse any value but the "
+      "default.\n"
+      "next: sevenfold config FILE\n");
+}
+
+json notes_json(const std::vector<KeyNote>& notes) {
+  json result = json::array();
+  for (const KeyNote& note : notes)
+    result.push_back({{"key", note.key}, {"origin", note.origin}, {"reason", note.reason}});
+  return result;
+}
+
+void print_json(const Config& config) {
+  json values = json::object();
+  for (const ConfigEntry& entry : config.entries)
+    values[entry.key] = {{"value", json::parse(entry.value_json)}, {"origin", entry.origin}};
+  json notices = json::array();
+  for (const Notice& notice : config.notices) notices.push_back(notice.text);
+  json unsupported = json::array();
+  for (const Unsupported& item : config.unsupported)
+    unsupported.push_back({{"key", item.key}, {"text", item.text}});
+  fmt::print("{}\n", dump({{"file", config.file},
+                           {"framework", config.framework},
+                           {"values", values},
+                           {"notices", notices},
+                           {"unsupported", unsupported},
+                           {"ignored", notes_json(config.ignored)},
+                           {"unknown", notes_json(config.unknown)},
+                           {"world_size", config.mesh.world_size()},
+                           {"keys",
+                            {{"used", config.keys.used},
+                             {"ignored", config.keys.ignored},
+                             {"unknown", config.keys.unknown}}}}));
+}
+
+void print_notes(const char* title, const std::vector<KeyNote>& notes) {
+  if (notes.empty()) return;
+  fmt::print("\n{}\n", title);
+  for (const KeyNote& note : notes)
+    fmt::print("  {} ({}): {}\n", note.key, note.origin, note.reason);
+}
+
+std::string next_command(const Config& config, const ConfigArguments& arguments) {
+  std::string words = config.file;
+  for (const std::string& word : arguments.overrides) words += " '" + word + "'";
+  if (config.unsupported.empty()) return "sevenfold train " + words;
+  const auto is_precision = [](const Unsupported& item) {
+    return item.key == "bf16" || item.key == "fp16";
+  };
+  if (std::all_of(config.unsupported.begin(), config.unsupported.end(), is_precision))
+    return "sevenfold train " + words + " --precision fp32";
+  return "sevenfold mesh " + config.file + fmt::format(" --world {}", config.mesh.world_size());
+}
+
+void print_text(const Config& config, const ConfigArguments& arguments) {
+  size_t key_width = 0;
+  size_t value_width = 0;
+  constexpr size_t kWidestValue = 32;
+  for (const ConfigEntry& entry : config.entries) {
+    key_width = std::max(key_width, entry.key.size());
+    value_width = std::max(value_width, std::min(entry.value_json.size(), kWidestValue));
+  }
+  for (const ConfigEntry& entry : config.entries)
+    fmt::print("{:<{}}  {:<{}}  {}\n", entry.key, key_width, entry.value_json, value_width,
+               entry.origin);
+  print_notes("accepted without effect:", config.ignored);
+  print_notes("not known, kept:", config.unknown);
+  if (!config.notices.empty()) fmt::print("\nnotices:\n");
+  for (const Notice& notice : config.notices) fmt::print("  {}\n", notice.text);
+  if (!config.unsupported.empty()) fmt::print("\nrefused by train and verify:\n");
+  for (const Unsupported& item : config.unsupported) fmt::print("  {}\n", item.text);
+  const MeshShape& mesh = config.mesh;
+  fmt::print(
+      "\n{} ranks: tp {} x cp {} x dp {} x pp {}; global batch {} = micro batch {} x dp {} x {} "
+      "micro batches\n",
+      mesh.world_size(), mesh.tp, mesh.cp, mesh.dp, mesh.pp, config.batch.global_batch_size,
+      config.batch.micro_batch_size, mesh.dp, config.batch.num_microbatches);
+  fmt::print("keys set by the experiment: {} used, {} ignored, {} unknown\n", config.keys.used,
+             config.keys.ignored, config.keys.unknown);
+  fmt::print("next: {}\n", next_command(config, arguments));
+}
+
+// Leading dashes are tolerated (--lr=0.1): CLI11 leaves such words over.
+void add_left_over_words(ConfigArguments& arguments, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.find('=') == std::string::npos)
+      raise<ConfigError>("sevenfold: there is no option {}; see `sevenfold config --help`", word);
+    arguments.overrides.push_back(word);
+  }
+}
+
+void run_config(ConfigArguments arguments) {
+  if (arguments.help_keys) return print_help_keys(arguments.print_json);
+  if (arguments.file.empty())
+    raise<ConfigError>(
+        "sevenfold: config needs a FILE; write for example `sevenfold config "
+        "examples/quickstart.yaml`");
+  if (!arguments.translate_to.empty())
+    raise<ConfigError>(
+        "config: --as {}: translating between the vocabularies is not there yet; leave it out",
+        arguments.translate_to);
+  if (arguments.raw) return print_raw(arguments);
+  LoadOptions options;
+  options.file = arguments.file;
+  options.overrides = arguments.overrides;
+  options.presets_directory = arguments.presets;
+  options.strict = arguments.strict;
+  const Config config = load_config(options);
+  arguments.print_json ? print_json(config) : print_text(config, arguments);
+}
+
+}  // namespace
+
+void add_config_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "config", "Show the values of an experiment file and where each comes from");
+  auto arguments = std::make_shared<ConfigArguments>();
+  command->add_option("file", arguments->file, "Experiment file (Primus YAML)")->type_name("FILE");
+  command->add_option("overrides", arguments->overrides, "key=value words, highest precedence")
+      ->type_name("key=value");
+  command
+      ->add_option("--presets", arguments->presets,
+                   "Primus checkout, or its configs folder; default: built in")
+      ->type_name("DIR");
+  command->add_option("--as", arguments->translate_to,
+                      "Print in this vocabulary: megatron or torchtitan");
+  command->add_flag("--raw", arguments->raw,
+                    "JSON of the module's parameters before coercion, rules and fix-ups");
+  command->add_flag("--help-keys", arguments->help_keys,
+                    "List all keys: type, default, status, meaning");
+  command->add_flag("--strict", arguments->strict, "An unknown key is an error");
+  command->add_flag("--json", arguments->print_json, "One JSON document");
+  command->allow_extras();
+  command->callback([command, arguments, &exit_code] {
+    add_left_over_words(*arguments, command->remaining());
+    run_config(*arguments);
+    exit_code = 0;
+  });
+}
+
+}  // namespace sevenfold::cli
