@@ -16,11 +16,15 @@
 namespace sevenfold {
 namespace {
 
+// After a failure even a run with a short timeout gives its ranks time to finish a kernel and
+// unwind.
+constexpr std::chrono::milliseconds kLeastGrace{10'000};
+
 // Everything that the rank threads share. Destroyed after they have ended; contexts hold
 // communicators, which refer to the groups.
 struct Cluster {
-  explicit Cluster(const Mesh& mesh, const ClusterOptions& options)
-      : team(mesh.world_size(), options.timeout) {
+  Cluster(const Mesh& mesh, const ClusterOptions& options)
+      : team(mesh.world_size(), options.timeout, std::max(options.timeout, kLeastGrace)) {
     for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
       RankContext& context = contexts.emplace_back();
       context.rank = rank;

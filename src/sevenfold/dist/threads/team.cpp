@@ -11,7 +11,8 @@
 
 namespace sevenfold::threads {
 
-Team::Team(int64_t num_ranks, std::chrono::milliseconds timeout) : timeout_(timeout) {
+Team::Team(int64_t num_ranks, std::chrono::milliseconds timeout, std::chrono::milliseconds grace)
+    : timeout_(timeout), grace_(grace) {
   for (int64_t rank = 0; rank < num_ranks; ++rank) seats_.push_back(std::make_unique<Seat>());
 }
 
@@ -48,7 +49,6 @@ void Team::fail(int64_t rank, std::exception_ptr error) {
     if (first_failure_) return;
     first_failure_ = std::move(error);
     first_failing_rank_ = rank;
-    failed_at_ = std::chrono::steady_clock::now();
   }
   aborted_.store(true);
   wake_all();
@@ -83,8 +83,7 @@ void Team::wake_all() {
 void Team::await_all() {
   std::unique_lock lock(mutex_);
   run_changed_.wait(lock, [this] { return num_running_ == 0 || first_failure_; });
-  const bool all_left = run_changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout_,
-                                                [this] { return num_running_ == 0; });
+  const bool all_left = run_changed_.wait_for(lock, grace_, [this] { return num_running_ == 0; });
   if (!all_left) leave_process();
 }
 
@@ -103,7 +102,7 @@ void Team::leave_process() const {
   fmt::print(
       stderr,
       "rank {}: {}\ndist/threads: {} ms later these ranks had not left their computation: {}\n{}",
-      first_failing_rank_, reason, timeout_.count(), stuck, activity_table());
+      first_failing_rank_, reason, grace_.count(), stuck, activity_table());
   std::fflush(nullptr);
   // Not exit(): destructors and exit handlers would run under the feet of the ranks that still
   // compute.

@@ -28,15 +28,15 @@ struct Activity {
 // All methods may be called from any thread.
 class Team {
  public:
-  // timeout: of one wait, and of the grace that ranks inside compute get after a failure.
-  Team(int64_t num_ranks, std::chrono::milliseconds timeout);
+  // timeout: of one wait. grace: how long ranks inside compute may take to leave after a failure.
+  Team(int64_t num_ranks, std::chrono::milliseconds timeout, std::chrono::milliseconds grace);
 
   int64_t size() const { return static_cast<int64_t>(seats_.size()); }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
   // Runs body(rank) in one thread per rank; returns when all have returned. Rethrows the first
   // failure; Aborted exceptions of the others are dropped. Leaves the process with _exit(1) when a
-  // rank is still inside compute one timeout after the failure. Called once.
+  // rank is still inside compute when the grace after a failure is over. Called once.
   void run(const std::function<void(int64_t)>& body);
 
   // Registers a failure of `rank` and ends every wait. The first registered one is the run's
@@ -97,6 +97,7 @@ class Team {
   [[noreturn]] void leave_process() const;
 
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds grace_;
   std::vector<std::unique_ptr<Seat>> seats_;
 
   std::atomic<bool> aborted_{false};
@@ -104,7 +105,6 @@ class Team {
   std::condition_variable run_changed_;
   std::exception_ptr first_failure_;
   int64_t first_failing_rank_ = -1;
-  std::chrono::steady_clock::time_point failed_at_;
   int64_t num_running_ = 0;
 };
 
