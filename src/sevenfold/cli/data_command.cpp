@@ -67,7 +67,9 @@ void run_prepare(const PrepareArguments& arguments) {
                 {"skipped", report.skipped}});
     return;
   }
-  for (const std::string& path : report.skipped) fmt::print("skipped    {}\n", path);
+  if (!report.skipped.empty())
+    fmt::print("skipped    {} that are no text: {}{}\n", report.skipped.size(),
+               report.skipped.front(), report.skipped.size() > 1 ? ", ..." : "");
   fmt::print("wrote      {0}.bin and {0}.idx\n", report.output);
   fmt::print("documents  {}\n", with_commas(report.num_documents));
   fmt::print("tokens     {}, end of document {} included\n", with_commas(report.num_tokens),

@@ -128,6 +128,8 @@ TEST(IndexedDataset, NamesAMissingFile) {
   EXPECT_THAT([&] { IndexedDataset data(prefix); },
               ThrowsMessage<DataError>(HasSubstr(prefix + ".idx: No such file")));
   testing::write_d2(prefix);
+  EXPECT_THAT([&] { IndexedDataset data(prefix + ".bin"); },
+              ThrowsMessage<DataError>(HasSubstr("named by its prefix: " + prefix)));
   std::filesystem::remove(prefix + ".bin");
   EXPECT_THAT([&] { IndexedDataset data(prefix); },
               ThrowsMessage<DataError>(HasSubstr(prefix + ".bin: No such file")));

@@ -116,6 +116,8 @@ TEST(SampleIndex, RefusesTooFewTokensInWords) {
 
 TEST(SampleIndex, RefusesACountThatOverflows) {
   EXPECT_THROW(index_of({100}, {.seq_length = 4096, .num_samples = INT64_MAX / 4}), ConfigError);
+  EXPECT_THAT([] { index_of({100}, {.seq_length = 4096, .num_samples = int64_t{1} << 40}); },
+              ThrowsMessage<DataError>(HasSubstr("more than an index can list")));
 }
 
 }  // namespace

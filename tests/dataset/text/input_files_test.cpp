@@ -53,6 +53,12 @@ TEST_F(InputFilesTest, LeaveOutWhatAnExclusionNames) {
   EXPECT_TRUE(find_input_files({directory_ / "*", "!*.dat", "!folder"}).skipped.empty());
 }
 
+TEST_F(InputFilesTest, TakeAnExistingNameAsItStands) {
+  write_text(directory_ / "b[1]", "x");
+  write_text(directory_ / "b1", "y");
+  EXPECT_THAT(names({directory_ / "b[1]"}), ElementsAre("b[1]"));
+}
+
 TEST_F(InputFilesTest, NameInputsThatAreNoText) {
   EXPECT_THAT([&] { names({directory_ / "nothing*"}); },
               ThrowsMessage<ConfigError>(HasSubstr("no file matches input")));

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
 #include "sevenfold/core/error.h"
 
@@ -54,6 +55,15 @@ ElementType parse_element_type(uint8_t code, const std::string& path) {
   }
 }
 
+// The path that people try first is the one that the shell completes.
+const std::string& checked_prefix(const std::string& prefix) {
+  if (prefix.ends_with(".bin") || prefix.ends_with(".idx"))
+    if (std::error_code ignored; !std::filesystem::exists(prefix + ".idx", ignored))
+      raise<DataError>("dataset: {0}.idx does not exist; a data set is named by its prefix: {1}",
+                       prefix, prefix.substr(0, prefix.size() - 4));
+  return prefix;
+}
+
 }  // namespace
 
 std::string_view element_type_name(ElementType type) {
@@ -91,7 +101,7 @@ int64_t element_bytes(ElementType type) {
 }
 
 IndexedDataset::IndexedDataset(const std::string& prefix)
-    : prefix_(prefix), idx_(prefix + ".idx"), bin_(prefix + ".bin") {
+    : prefix_(checked_prefix(prefix)), idx_(prefix + ".idx"), bin_(prefix + ".bin") {
   read_header();
   check_sequences();
   check_documents();

@@ -76,6 +76,21 @@ void check_enough_tokens(const std::string& name, SequenceRange range, int64_t t
       name, range.begin, range.end, with_commas(tokens), with_commas(sample_tokens));
 }
 
+// A little text asked for very many samples repeats it very often, and every repetition is listed.
+void check_index_size(const std::string& name, SequenceRange range, int64_t epochs,
+                      int64_t num_samples) {
+  constexpr int64_t kMaxEntries = int64_t{1} << 33;
+  int64_t num_documents = 0;
+  if (!__builtin_mul_overflow(range.size(), epochs, &num_documents) &&
+      num_documents <= kMaxEntries && num_samples <= kMaxEntries)
+    return;
+  raise<DataError>(
+      "dataset: {}: {} samples take {} epochs of {} documents, more than an index can list "
+      "({} entries); use more text or ask for fewer samples",
+      name, with_commas(num_samples), with_commas(epochs), with_commas(range.size()),
+      with_commas(kMaxEntries));
+}
+
 }  // namespace
 
 std::vector<SampleStart> build_sample_starts(const SequenceLength& length,
@@ -129,6 +144,9 @@ SampleIndex build_sample_index(const std::string& name, const SequenceLength& le
   check_enough_tokens(name, range, tokens, epochs, least);
   index.separate_final_epoch = separates_final_epoch(tokens, epochs, extra, options);
 
+  const int64_t num_samples = count_samples(epochs * tokens, extra, options);
+  check_index_size(name, range, epochs, num_samples);
+
   // One generator, used in this order: documents, then samples.
   std::optional<NumpyRandom> random;
   if (options.shuffle) random.emplace(options.seed);
@@ -136,7 +154,6 @@ SampleIndex build_sample_index(const std::string& name, const SequenceLength& le
   const int64_t whole_epochs = index.separate_final_epoch ? epochs - 1 : epochs;
   if (random) shuffle_in_two(*random, index.document_index, whole_epochs * range.size());
 
-  const int64_t num_samples = count_samples(epochs * tokens, extra, options);
   index.starts = build_sample_starts(length, index.document_index, num_samples, options);
   if (!random) return index;
 

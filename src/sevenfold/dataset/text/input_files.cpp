@@ -19,7 +19,14 @@ namespace {
 
 constexpr size_t kProbeBytes = 8192;
 
-std::vector<std::string> expand(const std::string& pattern) {
+struct Matches {
+  std::vector<std::string> paths;
+  bool by_wildcard = false;
+};
+
+Matches expand(const std::string& pattern) {
+  // A name that is there is meant as it stands, brackets and all.
+  if (struct stat status{}; ::lstat(pattern.c_str(), &status) == 0) return {{pattern}, false};
   glob_t matches{};
   const int result =
       ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_TILDE, nullptr, &matches);
@@ -32,7 +39,7 @@ std::vector<std::string> expand(const std::string& pattern) {
     raise<ConfigError>("dataset: cannot list files for input \"{}\": {}", pattern,
                        result == GLOB_ABORTED ? std::strerror(errno) : "out of memory");
   std::sort(paths.begin(), paths.end());  // byte order: glob's own depends on the locale
-  return paths;
+  return {std::move(paths), true};
 }
 
 bool is_excluded(const std::string& path, const std::vector<std::string>& exclusions) {
@@ -79,8 +86,8 @@ InputFiles find_input_files(const std::vector<std::string>& globs) {
   InputFiles found;
   std::set<std::pair<dev_t, ino_t>> seen;
   for (const std::string& pattern : patterns) {
-    const bool is_wildcard = pattern.find_first_of("*?[") != std::string::npos;
-    for (const std::string& path : expand(pattern)) {
+    const Matches matches = expand(pattern);
+    for (const std::string& path : matches.paths) {
       if (is_excluded(path, exclusions)) continue;
       struct stat status {};
       if (::stat(path.c_str(), &status) != 0)
@@ -89,7 +96,7 @@ InputFiles find_input_files(const std::vector<std::string>& globs) {
       const std::string reason = reason_to_skip(path, status);
       if (reason.empty()) {
         found.files.push_back({path, static_cast<int64_t>(status.st_size)});
-      } else if (is_wildcard) {
+      } else if (matches.by_wildcard) {
         found.skipped.push_back(fmt::format("{} ({})", path, reason));
       } else {
         raise<ConfigError>("dataset: input {} is no text file: {}; name text files or a glob", path,
