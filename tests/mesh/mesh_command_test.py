@@ -21,6 +21,7 @@ modules:
     model: llama2_7B.yaml
     overrides:
       train_iters: 2
+      lr_warmup_iters: 0
       mock_data: true
       micro_batch_size: 1
       global_batch_size: 32

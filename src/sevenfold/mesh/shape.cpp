@@ -1,5 +1,6 @@
 #include "sevenfold/mesh/shape.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ void check_degree(std::string_view key, int64_t degree) {
 void check_degrees(const MeshShape& shape) {
   check_degree("tensor_model_parallel_size", shape.tp);
   check_degree("context_parallel_size", shape.cp);
+  check_degree("data parallel size", shape.dp);
   check_degree("pipeline_model_parallel_size", shape.pp);
   check_degree("expert_tensor_parallel_size", shape.etp);
   check_degree("expert_model_parallel_size", shape.ep);
@@ -43,42 +45,18 @@ void check_product(std::initializer_list<int64_t> factors) {
                        kMaxWorldSize);
 }
 
-int64_t dense_product(const MeshShape& shape) {
-  return shape.tp * shape.cp * shape.pp;
-}
-int64_t expert_product(const MeshShape& shape) {
-  return shape.etp * shape.ep * shape.pp;
-}
-
-std::string describe_dense(const MeshShape& shape) {
-  return fmt::format(
-      "tensor_model_parallel_size={} x context_parallel_size={} x pipeline_model_parallel_size={} "
-      "= {}",
-      shape.tp, shape.cp, shape.pp, dense_product(shape));
-}
-
-std::string describe_expert(const MeshShape& shape) {
-  return fmt::format(
-      "expert_tensor_parallel_size={} x expert_model_parallel_size={} x "
-      "pipeline_model_parallel_size={} = {}",
-      shape.etp, shape.ep, shape.pp, expert_product(shape));
-}
-
-// "4 or 8": the multiples of `unit` next to `world_size`.
-std::string nearest_sizes(int64_t unit, int64_t world_size) {
-  const int64_t below = world_size / unit * unit;
-  if (below <= 0) return fmt::format("{} or {}", unit, 2 * unit);
-  return fmt::format("{} or {}", below, below + unit);
-}
-
-// Throws when the world size is not a multiple of what one of the views needs.
-void check_world(const MeshShape& shape, int64_t world_size) {
-  const bool dense_fits = world_size % dense_product(shape) == 0;
-  if (dense_fits && world_size % expert_product(shape) == 0) return;
+// The dense view fills the world by its definition; the expert view has to divide it.
+void check_experts(const MeshShape& shape) {
+  const int64_t world = shape.world_size();
+  const int64_t product = shape.etp * shape.ep * shape.pp;
+  if (world % product == 0) return;
+  const int64_t unit = std::lcm(shape.tp * shape.cp * shape.pp, product);
+  const int64_t below = std::max(unit, world / unit * unit);
   raise<ConfigError>(
-      "mesh: a world of {} ranks is not a multiple of {}; use {} ranks, or other sizes", world_size,
-      dense_fits ? describe_expert(shape) : describe_dense(shape),
-      nearest_sizes(smallest_world_size(shape), world_size));
+      "mesh: a world of {} ranks is not a multiple of expert_tensor_parallel_size={} x "
+      "expert_model_parallel_size={} x pipeline_model_parallel_size={} = {}; use {} or {} ranks, "
+      "or other sizes",
+      world, shape.etp, shape.ep, shape.pp, product, below, below + unit);
 }
 
 void check_mapping(const MeshShape& shape) {
@@ -127,28 +105,10 @@ int64_t MeshShape::degree(Axis axis) const {
 
 void check_shape(const MeshShape& shape) {
   check_degrees(shape);
-  check_degree("data parallel size", shape.dp);
   check_product({shape.tp, shape.cp, shape.dp, shape.pp});
   check_product({shape.etp, shape.ep, shape.pp});
-  check_world(shape, shape.world_size());
+  check_experts(shape);
   check_mapping(shape);
-}
-
-int64_t smallest_world_size(const MeshShape& degrees) {
-  check_degrees(degrees);
-  check_product({degrees.tp, degrees.cp, degrees.pp});
-  check_product({degrees.etp, degrees.ep, degrees.pp});
-  return std::lcm(dense_product(degrees), expert_product(degrees));
-}
-
-MeshShape fill_world(const MeshShape& degrees, int64_t world_size) {
-  check_degree("world size", world_size);
-  smallest_world_size(degrees);  // refuses degrees that are no degrees
-  check_world(degrees, world_size);
-  MeshShape shape = degrees;
-  shape.dp = world_size / dense_product(degrees);
-  check_shape(shape);
-  return shape;
 }
 
 }  // namespace sevenfold

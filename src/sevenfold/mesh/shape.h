@@ -37,12 +37,4 @@ inline constexpr int64_t kMaxWorldSize = int64_t{1} << 24;
 // degree is below 1 or the degrees do not fit together. A Mesh checks its shape with this.
 void check_shape(const MeshShape& shape);
 
-// The smallest number of ranks that both views divide; dp is not read. Every legal world size of
-// these degrees is a multiple of it. Throws ConfigError for a degree below 1.
-int64_t smallest_world_size(const MeshShape& degrees);
-
-// The degrees with the dp that fills `world_size` ranks (the dp given is not read). Throws
-// ConfigError with the product, the world size and the nearest sizes that work when there is none.
-MeshShape fill_world(const MeshShape& degrees, int64_t world_size);
-
 }  // namespace sevenfold
