@@ -103,7 +103,7 @@ show_progress() {
   local line step started=""
   while IFS= read -r line; do
     printf '%s\n' "$line"
-    [[ $line == \[*/*\]* ]] || continue
+    [[ $line == \[*/*\]* && $line != *"] Re-"* ]] || continue  # re-running CMake, re-checking globs
     if [[ -t 2 ]]; then printf '\r\033[Kbuilding %s]' "${line%%]*}" >&2
     elif [[ -z $started ]]; then step=${line%%]*}; say "building build/$1: ${step#*/} steps"
     fi
