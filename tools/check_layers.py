@@ -8,7 +8,7 @@ Prints file:line and the broken rule, one a line; exit status 1 when there are a
   header       a header includes no more of LibTorch than [headers] allows
   internal     a module's internal/ folder is its own
   own-first    foo.cpp includes foo.h before anything else
-  path         project headers are included as "sevenfold/module/file.h" and exist
+  path         project headers are included as "sevenfold/module/file.h" (or "apps/file.h") and exist
 """
 import argparse
 import pathlib
@@ -91,9 +91,7 @@ def check_project(layers, root, source, name):
     """The rules that including "sevenfold/..." breaks, as texts."""
     target = pathlib.PurePosixPath(name[len("sevenfold/"):])
     if not (root / "src" / name).is_file():
-        # Generated headers lie in the build tree; all others must be there.
-        if not name.endswith(".inc") and "generated" not in name:
-            yield f'path: "{name}" does not exist'
+        yield f'path: "{name}" does not exist'
         return
     if target.parts[0] not in layers.level:
         yield f"order: {target.parts[0]} is not in tools/layers.txt"
@@ -108,6 +106,11 @@ def check_include(layers, root, source, name, is_quoted):
         yield from check_torch(layers, source, name)
     elif name.startswith("sevenfold/"):
         yield from check_project(layers, root, source, name)
+    elif is_quoted and name.split("/")[0] in layers.apps:
+        if source.parts[0] not in layers.apps:
+            yield f'order: {source.parts[0]} must not include "{name}", a part of a program'
+        elif not (root / "src" / name).is_file():
+            yield f'path: "{name}" does not exist'
     elif is_quoted:
         yield f'path: "{name}" should be "sevenfold/module/file.h"'
 

@@ -68,7 +68,10 @@ class CheckLayers(Tree):
     def test_command_line_is_hidden_from_the_torch_half(self):
         found = self.layers("sevenfold/nn/a.cpp", '"sevenfold/cli/commands.h"')
         self.assert_one(found, "src/sevenfold/nn/a.cpp:1", "order")
-        self.assertEqual(len(self.layers("apps/main.cpp", '"sevenfold/cli/commands.h"')), 1)
+
+    def test_programs_may_use_everything(self):
+        found = self.layers("apps/main.cpp", '"sevenfold/cli/commands.h"', '"sevenfold/optim/sgd.h"')
+        self.assertEqual(found, [])
 
     def test_strategies_do_not_know_each_other(self):
         found = self.layers("sevenfold/parallel/data/a.cpp", '"sevenfold/parallel/tensor/column.h"')
@@ -105,6 +108,12 @@ class CheckLayers(Tree):
         self.assert_one(self.layers("sevenfold/mesh/a.cpp", '"mesh.h"'), "src/sevenfold/mesh/a.cpp:1", "path")
         found = self.layers("sevenfold/mesh/a.cpp", '"sevenfold/core/missing.h"')
         self.assert_one(found, "src/sevenfold/mesh/a.cpp:1", "path")
+
+    def test_headers_of_programs_stay_with_the_programs(self):
+        self.write("src/apps/options.h", "")
+        self.assertEqual(self.layers("apps/main.cpp", '"apps/options.h"'), [])
+        found = self.layers("sevenfold/train/a.cpp", '"apps/options.h"')
+        self.assert_one(found, "src/sevenfold/train/a.cpp:1", "order")
 
     def test_unlisted_folder(self):
         self.assert_one(self.layers("sevenfold/extra/a.cpp"), "src/sevenfold/extra/a.cpp:1", "order")
