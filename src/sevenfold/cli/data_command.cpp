@@ -37,8 +37,9 @@ struct InspectArguments {
   bool no_shuffle = false;
 };
 
+// File names need not be UTF-8; what is not is replaced, not thrown.
 void print_json(const Json& document) {
-  fmt::print("{}\n", document.dump(1));
+  fmt::print("{}\n", document.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 // One line on a terminal, rewritten at most once per percent; nothing elsewhere.
@@ -124,8 +125,8 @@ void print_summary(const IndexedDataset& data, const DatasetSummary& summary) {
 // The document that was asked for, else the first one that is not empty.
 int64_t choose_document(const IndexedDataset& data, int64_t asked) {
   if (asked >= data.num_sequences() || asked < -1)
-    raise<ConfigError>("data: --document {}: {} has documents 0..{}", asked, data.prefix(),
-                       data.num_sequences() - 1);
+    raise<ConfigError>("data: --document {}: {} has {} documents, counted from 0", asked,
+                       data.prefix(), data.num_sequences());
   if (asked >= 0) return asked;
   int64_t document = 0;
   while (document < data.num_sequences() && data.sequence_length(document) == 0) ++document;

@@ -5,8 +5,8 @@
 
 namespace sevenfold {
 
-// Where training samples come from. Implementations are safe to read from several threads at once: ranks
-// that are threads share one source.
+// Where training samples come from. Implementations are safe to read from several threads at once:
+// ranks that are threads share one source.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
