@@ -59,13 +59,25 @@ TEST(RunRanks, RethrowsTheFirstFailureOnce) {
   }
 }
 
-TEST(RunRanks, ReportsErrorsOfLibTorch) {
-  EXPECT_THROW(run_ranks(Mesh(MeshShape{.dp = 2}), {},
-                         [](RankContext& context) {
-                           if (context.rank == 1) at::ones({2, 3}).matmul(at::ones({2, 3}));
-                           context.group("dp").barrier();
-                         }),
-               c10::Error);
+TEST(RunRanks, ReportsBugsAndErrorsOfLibTorchWithTheirRank) {
+  const auto run = [](const std::function<void()>& body_of_rank_1) {
+    run_ranks(Mesh(MeshShape{.dp = 2}), {}, [&](RankContext& context) {
+      if (context.rank == 1) body_of_rank_1();
+      context.group("dp").barrier();
+    });
+  };
+  try {
+    run([] { at::ones({2, 3}).matmul(at::ones({2, 3})); });
+    ADD_FAILURE();
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("in rank 1"));
+  }
+  try {
+    run([] { SEVENFOLD_CHECK_EQ(2 + 2, 5); });
+    ADD_FAILURE();
+  } catch (const InternalError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: "));
+  }
 }
 
 TEST(RunRanks, MayBeCalledAgainAfterAFailure) {

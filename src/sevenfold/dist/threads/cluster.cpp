@@ -1,6 +1,7 @@
 #include "sevenfold/dist/threads/cluster.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/blas.h"
 #include "sevenfold/dist/threads/team.h"
@@ -59,7 +61,16 @@ void run_rank(RankContext& context, const ClusterOptions& options,
   pthread_setname_np(pthread_self(), ("rank " + std::to_string(context.rank)).c_str());
   at::set_num_threads(std::max(options.threads_per_rank, 1));
   MemoryScope scope(&context.memory, MemoryCategory::kActivations);
-  body(context);
+  try {
+    body(context);
+  } catch (const InternalError& error) {
+    // Bugs are reported with their rank; the other kinds of error say themselves what they are
+    // about.
+    raise<InternalError>("rank {}: {}", context.rank, error.what());
+  } catch (c10::Error& error) {
+    error.add_context("in rank " + std::to_string(context.rank));
+    throw;
+  }
 }
 
 }  // namespace

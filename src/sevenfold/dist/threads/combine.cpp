@@ -12,28 +12,31 @@ namespace {
 // every source is added to them and every destination written from them.
 constexpr int64_t kStripElements = 1024;
 
-struct BFloat16 {
-  uint16_t bits;
-};
-struct Float16 {
-  uint16_t bits;
-};
+// Everything below is inlined into the two entry points at the end, one of them compiled for AVX2;
+// the functions must not exist by themselves, or both would share the version for the oldest
+// processor.
+#define SEVENFOLD_KERNEL [[gnu::always_inline]] inline
 
-float to_float(BFloat16 value) {
-  return std::bit_cast<float>(uint32_t{value.bits} << 16);
+// Enumerations and not structs: to the vectoriser they are plain 16-bit numbers.
+enum class BFloat16 : uint16_t {};
+enum class Float16 : uint16_t {};
+
+SEVENFOLD_KERNEL float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
 
 // Round to nearest even; NaN stays NaN. Branch-free, so the loops over it vectorise.
-BFloat16 to_bfloat16(float value) {
+SEVENFOLD_KERNEL BFloat16 to_bfloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return {static_cast<uint16_t>(value != value ? 0x7fc0u : rounded)};
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return BFloat16{static_cast<uint16_t>(is_nan ? 0x7fc0u : rounded)};
 }
 
 // Half precision by scaling with powers of two: exact, branch-free and with gradual underflow; the
 // same bits as LibTorch's conversion. Method: M. Dukhan, FP16 library.
-float to_float(Float16 value) {
-  const uint32_t word = uint32_t{value.bits} << 16;
+SEVENFOLD_KERNEL float to_float(Float16 value) {
+  const uint32_t word = static_cast<uint32_t>(value) << 16;
   const uint32_t magnitude = word + word;
   const float normal = std::bit_cast<float>((magnitude >> 4) + (0xe0u << 23)) * 0x1.0p-112f;
   const float subnormal = std::bit_cast<float>((magnitude >> 17) | (126u << 23)) - 0.5f;
@@ -42,7 +45,7 @@ float to_float(Float16 value) {
   return std::bit_cast<float>((word & 0x80000000u) | chosen);
 }
 
-Float16 to_float16(float value) {
+SEVENFOLD_KERNEL Float16 to_float16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits + bits;
   const float absolute = std::bit_cast<float>(bits & 0x7fffffffu);
@@ -51,8 +54,8 @@ Float16 to_float16(float value) {
       std::bit_cast<float>((exponent >> 1) + 0x07800000u) + (absolute * 0x1.0p+112f) * 0x1.0p-110f;
   const auto rounded_bits = std::bit_cast<uint32_t>(rounded);
   const uint32_t finite = ((rounded_bits >> 13) & 0x7c00u) + (rounded_bits & 0x0fffu);
-  return {static_cast<uint16_t>(((bits & 0x80000000u) >> 16) |
-                                (magnitude > 0xff000000u ? 0x7e00u : finite))};
+  return Float16{static_cast<uint16_t>(((bits & 0x80000000u) >> 16) |
+                                       (magnitude > 0xff000000u ? 0x7e00u : finite))};
 }
 
 template <typename T>
@@ -60,7 +63,7 @@ using Accumulator =
     std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>, float, T>;
 
 template <typename T>
-Accumulator<T> widen(T value) {
+SEVENFOLD_KERNEL Accumulator<T> widen(T value) {
   if constexpr (std::is_same_v<T, Accumulator<T>>) {
     return value;
   } else {
@@ -69,7 +72,7 @@ Accumulator<T> widen(T value) {
 }
 
 template <typename T>
-T narrow(Accumulator<T> value) {
+SEVENFOLD_KERNEL T narrow(Accumulator<T> value) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     return to_bfloat16(value);
   } else if constexpr (std::is_same_v<T, Float16>) {
@@ -80,9 +83,9 @@ T narrow(Accumulator<T> value) {
 }
 
 template <Reduction kReduction, typename A>
-A reduce(A left, A right) {
+SEVENFOLD_KERNEL A reduce(A left, A right) {
   if constexpr (kReduction == Reduction::kMax) {
-    return (left != left || left > right) ? left : right;
+    return ((left != left) | (left > right)) ? left : right;  // no branch: the loop vectorises
   } else if constexpr (std::is_integral_v<A>) {
     using U = std::make_unsigned_t<A>;  // wraps instead of overflowing
     return static_cast<A>(static_cast<U>(static_cast<U>(left) + static_cast<U>(right)));
@@ -92,18 +95,19 @@ A reduce(A left, A right) {
 }
 
 template <typename T>
-const T* elements(const std::byte* base, int64_t begin) {
+SEVENFOLD_KERNEL const T* elements(const std::byte* base, int64_t begin) {
   return reinterpret_cast<const T*>(base) + begin;
 }
 
 template <typename T>
-T* elements(std::byte* base, int64_t begin) {
+SEVENFOLD_KERNEL T* elements(std::byte* base, int64_t begin) {
   return reinterpret_cast<T*>(base) + begin;
 }
 
 template <typename T, Reduction kReduction>
-void reduce_strip(std::span<const std::byte* const> sources,
-                  std::span<std::byte* const> destinations, int64_t begin, int64_t count) {
+SEVENFOLD_KERNEL void reduce_strip(std::span<const std::byte* const> sources,
+                                   std::span<std::byte* const> destinations, int64_t begin,
+                                   int64_t count) {
   using A = Accumulator<T>;
   alignas(64) A sums[kStripElements];
   const T* first = elements<T>(sources[0], begin);
@@ -114,15 +118,23 @@ void reduce_strip(std::span<const std::byte* const> sources,
     const T* values = elements<T>(source, begin);
     for (int64_t i = 0; i < count; ++i) sums[i] = reduce<kReduction>(sums[i], widen(values[i]));
   }
+  const T* results = nullptr;
+  alignas(64) T rounded[kStripElements];
+  if constexpr (std::is_same_v<T, A>) {
+    results = sums;
+  } else {  // rounded once, not once per destination
+    for (int64_t i = 0; i < count; ++i) rounded[i] = narrow<T>(sums[i]);
+    results = rounded;
+  }
   for (std::byte* destination : destinations) {
-    T* values = elements<T>(destination, begin);
-    for (int64_t i = 0; i < count; ++i) values[i] = narrow<T>(sums[i]);
+    std::memcpy(elements<T>(destination, begin), results, static_cast<size_t>(count) * sizeof(T));
   }
 }
 
 template <typename T, Reduction kReduction>
-void reduce_range(std::span<const std::byte* const> sources,
-                  std::span<std::byte* const> destinations, int64_t begin, int64_t count) {
+SEVENFOLD_KERNEL void reduce_range(std::span<const std::byte* const> sources,
+                                   std::span<std::byte* const> destinations, int64_t begin,
+                                   int64_t count) {
   for (int64_t done = 0; done < count; done += kStripElements) {
     reduce_strip<T, kReduction>(sources, destinations, begin + done,
                                 std::min(kStripElements, count - done));
@@ -130,14 +142,53 @@ void reduce_range(std::span<const std::byte* const> sources,
 }
 
 template <typename T>
-void reduce_with(Reduction reduction, std::span<const std::byte* const> sources,
-                 std::span<std::byte* const> destinations, int64_t begin, int64_t count) {
+SEVENFOLD_KERNEL void reduce_with(Reduction reduction, std::span<const std::byte* const> sources,
+                                  std::span<std::byte* const> destinations, int64_t begin,
+                                  int64_t count) {
   if (reduction == Reduction::kSum) {
     reduce_range<T, Reduction::kSum>(sources, destinations, begin, count);
   } else {
     reduce_range<T, Reduction::kMax>(sources, destinations, begin, count);
   }
 }
+
+SEVENFOLD_KERNEL void reduce_elements(ElementType type, Reduction reduction,
+                                      std::span<const std::byte* const> sources,
+                                      std::span<std::byte* const> destinations, int64_t begin,
+                                      int64_t count) {
+  switch (type) {
+    case ElementType::kFloat64:
+      return reduce_with<double>(reduction, sources, destinations, begin, count);
+    case ElementType::kFloat32:
+      return reduce_with<float>(reduction, sources, destinations, begin, count);
+    case ElementType::kBFloat16:
+      return reduce_with<BFloat16>(reduction, sources, destinations, begin, count);
+    case ElementType::kFloat16:
+      return reduce_with<Float16>(reduction, sources, destinations, begin, count);
+    case ElementType::kInt64:
+      return reduce_with<int64_t>(reduction, sources, destinations, begin, count);
+    case ElementType::kInt32:
+      return reduce_with<int32_t>(reduction, sources, destinations, begin, count);
+    case ElementType::kUInt8:
+      return reduce_with<uint8_t>(reduction, sources, destinations, begin, count);
+  }
+}
+
+// Products of powers of two, sums and conversions: the same bits from every instruction set.
+void reduce_portably(ElementType type, Reduction reduction,
+                     std::span<const std::byte* const> sources,
+                     std::span<std::byte* const> destinations, int64_t begin, int64_t count) {
+  reduce_elements(type, reduction, sources, destinations, begin, count);
+}
+
+#ifdef __x86_64__
+[[gnu::target("avx2")]] void reduce_with_avx2(ElementType type, Reduction reduction,
+                                              std::span<const std::byte* const> sources,
+                                              std::span<std::byte* const> destinations,
+                                              int64_t begin, int64_t count) {
+  reduce_elements(type, reduction, sources, destinations, begin, count);
+}
+#endif
 
 void copy_range(const std::byte* source, std::span<std::byte* const> destinations,
                 int64_t begin_bytes, int64_t num_bytes) {
@@ -192,22 +243,11 @@ void combine(ElementType type, Reduction reduction, std::span<const std::byte* c
     const int64_t width = element_bytes(type);
     return copy_range(sources[0], destinations, begin * width, count * width);
   }
-  switch (type) {
-    case ElementType::kFloat64:
-      return reduce_with<double>(reduction, sources, destinations, begin, count);
-    case ElementType::kFloat32:
-      return reduce_with<float>(reduction, sources, destinations, begin, count);
-    case ElementType::kBFloat16:
-      return reduce_with<BFloat16>(reduction, sources, destinations, begin, count);
-    case ElementType::kFloat16:
-      return reduce_with<Float16>(reduction, sources, destinations, begin, count);
-    case ElementType::kInt64:
-      return reduce_with<int64_t>(reduction, sources, destinations, begin, count);
-    case ElementType::kInt32:
-      return reduce_with<int32_t>(reduction, sources, destinations, begin, count);
-    case ElementType::kUInt8:
-      return reduce_with<uint8_t>(reduction, sources, destinations, begin, count);
-  }
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2"))
+    return reduce_with_avx2(type, reduction, sources, destinations, begin, count);
+#endif
+  reduce_portably(type, reduction, sources, destinations, begin, count);
 }
 
 }  // namespace sevenfold::threads
