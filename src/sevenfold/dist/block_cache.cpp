@@ -34,7 +34,8 @@ static_assert(sizeof(Header) == kAlignment);
 
 int class_of(size_t block_bytes) {
   const size_t bytes = std::max(block_bytes, size_t{1} << kSmallestLog2);
-  const auto log2 = static_cast<int>(std::bit_width(bytes - 1)) - 1;  // 2^log2 < bytes <= 2^(log2 + 1)
+  const auto log2 =
+      static_cast<int>(std::bit_width(bytes - 1)) - 1;  // 2^log2 < bytes <= 2^(log2 + 1)
   if (log2 < kSmallestLog2) return 0;
   const size_t quarter = size_t{1} << (log2 - 2);
   const auto step = static_cast<int>((bytes - (size_t{1} << log2) + quarter - 1) / quarter);

@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/ledger.h"
 
 namespace sevenfold {
 namespace {
@@ -37,6 +39,7 @@ bool bits_equal_over(Communicator& group, const at::Tensor& tensor) {
   if (group.size() == 1) return true;
   const auto hash = static_cast<int64_t>(hash_bits(tensor));
   // max(h) and max(~h) = ~min(h): equal members exactly if the greatest is the least.
+  MemoryScope scope(MemoryCategory::kCommunication);
   at::Tensor extremes = at::empty({2}, at::kLong);
   extremes.data_ptr<int64_t>()[0] = hash;
   extremes.data_ptr<int64_t>()[1] = ~hash;

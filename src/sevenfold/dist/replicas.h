@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "sevenfold/dist/communicator.h"
 
 namespace sevenfold {
