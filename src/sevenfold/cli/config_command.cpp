@@ -127,7 +127,8 @@ void print_text(const Config& config, const ConfigArguments& arguments) {
   for (const Unsupported& item : config.unsupported) fmt::print("  {}\n", item.text);
   const MeshShape& mesh = config.mesh;
   fmt::print(
-      "\n{} ranks: tp {} x cp {} x dp {} x pp {}; global batch {} = micro batch {} x dp {} x {} "
+      "\nworld size {}: tp {} x cp {} x dp {} x pp {}; global batch {} = micro batch {} x dp {} x "
+      "{} "
       "micro batches\n",
       mesh.world_size(), mesh.tp, mesh.cp, mesh.dp, mesh.pp, config.batch.global_batch_size,
       config.batch.micro_batch_size, mesh.dp, config.batch.num_microbatches);
@@ -141,7 +142,7 @@ void add_left_over_words(ConfigArguments& arguments, const std::vector<std::stri
   for (const std::string& word : words) {
     if (word.find('=') == std::string::npos)
       raise<ConfigError>("sevenfold: there is no option {}; see `sevenfold config --help`", word);
-    arguments.overrides.push_back(word);
+    arguments.overrides.push_back(word.substr(word.find_first_not_of('-')));
   }
 }
 

@@ -70,6 +70,7 @@ std::string resolved_yaml(const Config& config, const Experiment& experiment,
   block.map["precision"] = Value::of(std::string(precision_name(config.run.precision)));
   block.map["backend"] = Value::of(config.run.backend);
   block.map["start"] = Value::of(std::string(config.run.start == StartKind::kHot ? "hot" : "init"));
+  block.map["device"] = Value::of(config.run.device);
   root.map["sevenfold"] = block;
   return "# Written by sevenfold: every parameter of this run, presets and overrides applied." +
          to_yaml(root, -2);
@@ -88,7 +89,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.model = resolve_model(parameters, config.mesh, block);
   config.optimizer = resolve_optimizer(parameters);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size);
-  config.data = resolve_data(parameters, block);
+  config.data = resolve_data(parameters, block, config.model.vocab_size);
   refuse_unsupported_values(parameters);
 }
 

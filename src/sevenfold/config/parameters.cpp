@@ -8,10 +8,14 @@
 namespace sevenfold::config {
 namespace {
 
+bool is_null_word(const Value& value) {
+  return value.is_string() && (value.text == "null" || value.text == "None");
+}
+
 // A string may be a number that YAML 1.1 does not see (1e-5), or one from an environment variable.
 Value read_string(const Value& value) {
   if (!value.is_string()) return value;
-  if (value.text == "null" || value.text == "None") return Value::null();
+  if (is_null_word(value)) return Value::null();
   const Value retyped = retype_substituted(value.text);
   return retyped.is_string() ? resolve_plain_scalar(value.text) : retyped;
 }
@@ -42,7 +46,7 @@ std::optional<Value> coerce_plain(const Value& value, KeyType type) {
       return value.is_map() ? std::optional<Value>(value) : std::nullopt;
     case KeyType::kString:
       if (value.is_map() || value.is_list()) return std::nullopt;
-      return read.is_null() ? read : Value::of(value.text);
+      return is_null_word(value) ? Value::null() : Value::of(value.text);
     case KeyType::kBool:
       return read.is_null() ? read : to_bool(read);
     case KeyType::kInt:

@@ -21,6 +21,15 @@ std::optional<std::string> find_built_in(const std::string& path) {
   return std::nullopt;
 }
 
+// "llama2_7B.yaml, llama2_base.yaml, ...": what is there in a folder.
+std::string built_in_names(const std::string& folder) {
+  std::string names;
+  for (const BuiltInPreset& preset : built_in_presets())
+    if (preset.path.starts_with(folder + "/"))
+      names += (names.empty() ? "" : ", ") + std::string(preset.path.substr(folder.size() + 1));
+  return names.empty() ? "another framework" : names;
+}
+
 bool source_exists(const YamlSource& source) {
   std::error_code ignored;
   return source.built_in ? find_built_in(source.path).has_value()
@@ -152,9 +161,8 @@ YamlSource PresetStore::find(const std::string& folder, const std::string& name,
   if (!source.built_in)
     raise<ConfigError>("{}: no preset at {}; check the name", where, source.path);
   raise<ConfigError>(
-      "{}: there is no built-in preset {}; use one that `ls configs/{}` shows, or read a Primus "
-      "checkout with --presets DIR",
-      where, relative, folder);
+      "{}: there is no built-in preset {}; use {}, or read a Primus checkout with --presets DIR",
+      where, relative, built_in_names(folder));
 }
 
 Value load_yaml_tree(const YamlSource& source, const Environment& environment) {

@@ -143,7 +143,6 @@ constexpr KeyInfo kKeys[] = {
     {"tp_comm_split_ag", kBool, "true", kNoEffect, kTensor},
     {"tp_comm_split_rs", kBool, "true", kNoEffect, kTensor},
     {"distributed_backend", kString, "nccl", kNoEffect, kLink},
-    {"distributed_timeout_minutes", kInt, "60", kNoEffect, kLink},
     {"enable_gloo_process_groups", kBool, "true", kNoEffect, kLink},
     {"high_priority_stream_groups", kAny, "[]", kNoEffect, kLink},
     {"lazy_mpu_init", kBool, "null", kNoEffect, kLink},

@@ -94,6 +94,24 @@ void resolve_sources(Parameters& parameters, DataConfig& data) {
                                        parameters.where("data_path")));
 }
 
+void resolve_end_of_document(Parameters& parameters, const SevenfoldBlock& block,
+                             int64_t vocab_size, DataConfig& data) {
+  constexpr int64_t kByteEndOfDocument = 256;
+  data.eod_token_id = block.eod_token_id;
+  if (!data.eod_token_id && data.prepare && data.prepare->tokenizer == "byte")
+    data.eod_token_id = kByteEndOfDocument;
+  if (data.eod_token_id && *data.eod_token_id >= vocab_size)
+    raise_rule(
+        "data.eod",
+        "config: {}: the end of a document is token {}, beyond vocab_size={}; use an id below it",
+        block.where("eod_token_id"), *data.eod_token_id, vocab_size);
+  if (data.eod_mask_loss && !data.eod_token_id && !data.mock_data)
+    parameters.unsupported(
+        "eod_token_id", fmt::format("config: {}: reading the id of the end of a document from the "
+                                    "tokenizer is not supported yet; set sevenfold.eod_token_id",
+                                    parameters.where("eod_mask_loss")));
+}
+
 void resolve_order(Parameters& parameters) {
   const auto type = parameters.optional_string("dataloader_type");
   if (!type || *type == "single") return;
@@ -114,13 +132,13 @@ void resolve_order(Parameters& parameters) {
 
 }  // namespace
 
-DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block) {
+DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block, int64_t vocab_size) {
   DataConfig data;
   data.prepare = block.prepare;
   data.shuffle = block.shuffle;
-  data.eod_token_id = block.eod_token_id;
   data.eod_mask_loss = parameters.boolean("eod_mask_loss");
   resolve_sources(parameters, data);
+  resolve_end_of_document(parameters, block, vocab_size, data);
   resolve_split(parameters, data);
   resolve_order(parameters);
   return data;

@@ -90,7 +90,7 @@ void check_layers(const Parameters& parameters, const MeshShape& mesh) {
                          parameters.boolean("account_for_embedding_in_pipeline_split") ||
                          parameters.boolean("account_for_loss_in_pipeline_split");
   const int64_t layers = parameters.integer("num_layers");
-  if (is_uneven) return;
+  if (is_uneven || layers < 1) return;  // the model rules refuse a model without layers
   if (layers % mesh.pp != 0)
     raise_rule("layers.divisible",
                "config: {} does not divide num_layers={}; use {} (or uneven stages: "

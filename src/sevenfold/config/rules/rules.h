@@ -24,7 +24,7 @@ ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh,
                           const SevenfoldBlock& block);
 OptimizerConfig resolve_optimizer(Parameters& parameters);
 LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size);
-DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block);
+DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block, int64_t vocab_size);
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
                       const LoadOptions& options);
 

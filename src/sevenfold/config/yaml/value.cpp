@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "sevenfold/config/yaml/scalar.h"
 
 namespace sevenfold::config {
 namespace {
@@ -24,11 +27,20 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Keys are written plain where a reader takes them for the same string.
+std::string yaml_key(const std::string& key) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const bool is_word = std::all_of(key.begin(), key.end(), is_plain);
+  return is_word && resolve_plain_scalar(key).is_string() ? key : quoted(key);
+}
+
 std::string yaml_map(const Value& value, int indent) {
   if (value.map.empty()) return " {}\n";
   std::string out = "\n";
   for (const auto& [key, member] : value.map)
-    out += fmt::format("{:{}}{}:{}", "", indent, quoted(key), to_yaml(member, indent));
+    out += fmt::format("{:{}}{}:{}", "", indent, yaml_key(key), to_yaml(member, indent));
   return out;
 }
 

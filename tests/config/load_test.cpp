@@ -1,0 +1,257 @@
+#include "sevenfold/config/load.h"
+
+#include <gmock/gmock.h>
+
+#include "config/experiment_files.h"
+#include "sevenfold/core/error.h"
+
+namespace sevenfold {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+bool refuses(const Config& config, const std::string& key) {
+  for (const Unsupported& item : config.unsupported)
+    if (item.key == key) return true;
+  return false;
+}
+
+TEST(LoadConfig, ReadsTheSmallLlama) {
+  const Config config = load_text(
+      small_llama("      eod_mask_loss: true\n", "sevenfold: {shuffle: false, eod_token_id: 0}\n"));
+  EXPECT_TRUE(config.unsupported.empty()) << config.unsupported[0].text;
+  EXPECT_EQ(config.framework, "megatron");
+  EXPECT_EQ(config.model.num_layers, 4);
+  EXPECT_EQ(config.model.hidden_size, 32);
+  EXPECT_EQ(config.model.ffn_hidden_size, 64);
+  EXPECT_EQ(config.model.num_attention_heads, 4);
+  EXPECT_EQ(config.model.num_query_groups, 2);
+  EXPECT_EQ(config.model.kv_channels, 8);
+  EXPECT_EQ(config.model.vocab_size, 101);
+  EXPECT_EQ(config.model.seq_length, 32);
+  EXPECT_EQ(config.model.max_position_embeddings, 64);
+  EXPECT_EQ(config.model.norm_epsilon, 1e-5);
+  EXPECT_EQ(config.model.rotary_base, 10000.0);
+  EXPECT_EQ(config.model.init_method_std, 0.02);
+  EXPECT_FALSE(config.model.tied_embeddings);
+  EXPECT_EQ(config.batch.micro_batch_size, 1);
+  EXPECT_EQ(config.batch.global_batch_size, 8);
+  EXPECT_EQ(config.batch.num_microbatches, 8);
+  EXPECT_EQ(config.optimizer.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(config.optimizer.clip_grad, 0.0);
+  EXPECT_EQ(config.learning_rate.lr, 0.1);
+  EXPECT_EQ(config.learning_rate.style, DecayStyle::kConstant);
+  EXPECT_EQ(config.learning_rate.warmup_samples, 0);
+  EXPECT_EQ(config.learning_rate.decay_samples, 4 * 8);
+  EXPECT_EQ(config.data.train_prefix, "D1");
+  EXPECT_EQ(config.data.eod_token_id, 0);
+  EXPECT_TRUE(config.data.eod_mask_loss);
+  EXPECT_FALSE(config.data.shuffle);
+  EXPECT_EQ(config.run.directory, "out/team/me/small");
+  EXPECT_EQ(config.run.precision, Precision::kFp32);
+  EXPECT_EQ(config.run.seed, 1234u);
+  EXPECT_EQ(config.run.train_iters, 4);
+  EXPECT_EQ(config.mesh.world_size(), 1);
+}
+
+TEST(LoadConfig, CountsTheScheduleInSamples) {
+  const Config config =
+      load_text(small_llama(), {"lr_warmup_iters=3", "lr_decay_iters=20", "global_batch_size=16",
+                                "lr_decay_style=cosine", "lr_warmup_init=0.01"});
+  EXPECT_EQ(config.learning_rate.warmup_samples, 48);
+  EXPECT_EQ(config.learning_rate.decay_samples, 320);
+  EXPECT_EQ(config.learning_rate.style, DecayStyle::kCosine);
+  EXPECT_EQ(config.learning_rate.warmup_init, 0.01);
+  EXPECT_EQ(load_text(small_llama(), {"lr_warmup_fraction=0.25"}).learning_rate.warmup_samples, 8);
+}
+
+TEST(LoadConfig, FillsInSizesThatAreNull) {
+  const Config config = load_text(
+      small_llama(), {"ffn_hidden_size=null", "hidden_size=96", "num_query_groups=null",
+                      "global_batch_size=null", "sevenfold.ranks=3", "micro_batch_size=2"});
+  EXPECT_EQ(config.model.ffn_hidden_size, 256) << "floor(768 / 3 / 64) * 64";
+  EXPECT_EQ(config.model.kv_channels, 24);
+  EXPECT_EQ(config.model.num_query_groups, 4);
+  EXPECT_EQ(config.batch.global_batch_size, 6);
+  EXPECT_EQ(config.batch.num_microbatches, 1);
+}
+
+TEST(LoadConfig, GivesEveryHeadItsOwnKeysWithoutGrouping) {
+  const Config config = load_text(small_llama(), {"group_query_attention=false"});
+  EXPECT_EQ(config.model.num_query_groups, 4);
+  EXPECT_THAT(config.notices,
+              Contains(Field(&Notice::text, HasSubstr("num_query_groups=2: ignored because"))));
+}
+
+TEST(LoadConfig, PrefersMegatronsOwnNameOfTheNormEpsilon) {
+  EXPECT_EQ(load_text(small_llama(), {"norm_epsilon=1e-6"}).model.norm_epsilon, 1e-6);
+  const Config config = load_text(small_llama(), {"norm_epsilon=1e-6", "layernorm_epsilon=1e-3"});
+  EXPECT_EQ(config.model.norm_epsilon, 1e-3);
+}
+
+TEST(LoadConfig, TakesPrecisionFromTheOptionThenTheBlockThenTheFlags) {
+  const ExperimentFiles files;
+  LoadOptions options;
+  options.environment = environment_of({});
+  options.file = files.write("run.yaml", small_llama("", "sevenfold: {precision: fp64}\n"));
+  EXPECT_EQ(load_config(options).run.precision, Precision::kFp64);
+  options.precision = "fp32";
+  EXPECT_EQ(load_config(options).run.precision, Precision::kFp32);
+  options.precision.reset();
+  options.file = files.write("flags.yaml", small_llama());
+  options.overrides = {"bf16=true"};
+  const Config config = load_config(options);
+  EXPECT_EQ(config.run.precision, Precision::kBf16);
+  EXPECT_TRUE(refuses(config, "bf16"));
+  EXPECT_THAT(config.unsupported[0].text,
+              HasSubstr("bf16=true: bf16 is not supported yet; use --precision fp32"));
+  options.precision = "fp32";
+  EXPECT_FALSE(refuses(load_config(options), "bf16")) << "the option settles it";
+}
+
+TEST(LoadConfig, TakesTheWorldFromTheOptionThenTheBlockThenTheLauncher) {
+  const ExperimentFiles files;
+  LoadOptions options;
+  options.environment = environment_of({{"WORLD_SIZE", "5"}});
+  options.file = files.write("run.yaml", small_llama("", "sevenfold: {ranks: 4}\n"));
+  options.launched_ranks = 2;
+  EXPECT_EQ(load_config(options).mesh.world_size(), 4);
+  options.ranks = 8;
+  EXPECT_EQ(load_config(options).mesh.world_size(), 8);
+  options.ranks.reset();
+  options.file = files.write("plain.yaml", small_llama());
+  EXPECT_EQ(load_config(options).mesh.world_size(), 2);
+  options.launched_ranks.reset();
+  EXPECT_EQ(load_config(options).mesh.world_size(), 1) << "the variable alone means nothing";
+}
+
+TEST(LoadConfig, TakesTheSmallestWorldThatFits) {
+  const Config config =
+      load_text(small_llama(), {"tensor_model_parallel_size=2", "pipeline_model_parallel_size=2"});
+  EXPECT_EQ(config.mesh.world_size(), 4);
+  EXPECT_EQ(config.mesh.dp, 1);
+  const Config experts =
+      load_text(small_llama(), {"num_experts=4", "expert_model_parallel_size=4"});
+  EXPECT_EQ(experts.mesh.world_size(), 4);
+  EXPECT_EQ(experts.mesh.dp, 4);
+}
+
+TEST(LoadConfig, ReadsDataSources) {
+  EXPECT_EQ(load_text(small_llama(), {"train_data_path=1.0 P"}).data.train_prefix, "P");
+  EXPECT_EQ(
+      load_text(small_llama(), {"train_data_path=[P]", "valid_data_path=V"}).data.valid_prefix,
+      "V");
+  const Config cut = load_text(small_llama(), {"train_data_path=null", "data_path=P"});
+  EXPECT_EQ(cut.data.data_prefix, "P");
+  EXPECT_EQ(cut.data.split, "969, 30, 1");
+  EXPECT_THAT(cut.notices,
+              Contains(Field(&Notice::text, HasSubstr("split=null: read as `969, 30, 1`"))));
+  EXPECT_TRUE(
+      refuses(load_text(small_llama(), {"train_data_path=0.5 A 0.5 B"}), "train_data_path"));
+  EXPECT_TRUE(refuses(load_text(small_llama(), {"train_data_path=null"}), "data_path"));
+  EXPECT_TRUE(refuses(load_text(small_llama(), {"mock_data=true"}), "mock_data"));
+  EXPECT_TRUE(refuses(load_text(small_llama(), {"eod_mask_loss=true"}), "eod_token_id"));
+}
+
+TEST(LoadConfig, PreparesTextWithTheByteTokenizer) {
+  const Config config = load_text(
+      small_llama(
+          "",
+          "sevenfold:\n  prepare: {input: ['*.txt', b], tokenizer: byte, output: cache/text}\n"),
+      {"train_data_path=null", "vocab_size=null", "eod_mask_loss=true"});
+  EXPECT_TRUE(config.unsupported.empty());
+  EXPECT_EQ(config.model.vocab_size, 257);
+  EXPECT_EQ(config.data.data_prefix, "cache/text");
+  EXPECT_EQ(config.data.eod_token_id, 256);
+  ASSERT_TRUE(config.data.prepare.has_value());
+  EXPECT_THAT(config.data.prepare->inputs, ::testing::ElementsAre("*.txt", "b"));
+}
+
+TEST(LoadConfig, NotesWhatItChanges) {
+  const Config config = load_text(small_llama(), {"dataloader_type=cyclic"});
+  for (const char* text :
+       {"sequence_parallel=true: switched off because tensor_model_parallel_size is 1",
+        "use_distributed_optimizer=true: accepted", "dataloader_type=cyclic: runs as `single`",
+        "calculate_per_token_loss=false: the loss is nevertheless the mean over all unmasked "
+        "tokens"})
+    EXPECT_THAT(config.notices, Contains(Field(&Notice::text, HasSubstr(text)))) << text;
+}
+
+TEST(LoadConfig, RefusesWhatIsNotThereYet) {
+  for (const char* word : {"num_experts=4",
+                           "tensor_model_parallel_size=2",
+                           "context_parallel_size=2",
+                           "normalization=LayerNorm",
+                           "swiglu=false",
+                           "position_embedding_type=learned_absolute",
+                           "add_bias_linear=true",
+                           "add_qkv_bias=true",
+                           "qk_layernorm=true",
+                           "hidden_dropout=0.1",
+                           "attention_dropout=0.1",
+                           "optimizer=muon",
+                           "lr_decay_style=WSD",
+                           "save=x",
+                           "load=x",
+                           "pretrained_checkpoint=x",
+                           "recompute_granularity=full",
+                           "use_torch_fsdp2=true",
+                           "use_rope_scaling=true",
+                           "rampup_batch_size=[2,2,8]",
+                           "fp8=hybrid",
+                           "dataloader_type=external",
+                           "reset_position_ids=true",
+                           "mtp_num_layers=1",
+                           "multi_latent_attention=true",
+                           "lora.enabled=true",
+                           "stage=sft"}) {
+    const std::string key = std::string(word).substr(0, std::string(word).find_first_of("=."));
+    const Config config = load_text(small_llama(), {word});
+    EXPECT_TRUE(refuses(config, key)) << word;
+    EXPECT_EQ(config.unsupported.size(), 1u) << word;
+    EXPECT_THAT(config.unsupported[0].text, HasSubstr("config: ")) << word;
+  }
+}
+
+TEST(LoadConfig, AcceptsNeutralValuesOfWhatIsNotThereYet) {
+  for (const char* word :
+       {"num_experts=0", "num_experts=null", "mtp_num_layers=0", "use_rope_scaling=false",
+        "fp8=null", "head_lr_mult=1", "lora.enabled=false", "iterations_to_skip=[]",
+        "expert_model_parallel_size=1"})
+    EXPECT_TRUE(load_text(small_llama(), {word}).unsupported.empty()) << word;
+}
+
+TEST(LoadConfig, WritesAResolvedFileThatReloadsAsTheSameRun) {
+  const ExperimentFiles files;
+  const Config config =
+      load_text(small_llama("", "sevenfold: {ranks: 2, shuffle: false}\n"),
+                {"lr=1e-5", "moe_layer_freq=([0]*1+[1]*3)", "exp_name='yes'", "save=x"});
+  LoadOptions options;
+  options.file = files.write("again.yaml", config.resolved_yaml);
+  options.environment = environment_of({});
+  const Config again = load_config(options);
+  EXPECT_EQ(again.resolved_yaml, config.resolved_yaml);
+  EXPECT_EQ(again.learning_rate.lr, 1e-5);
+  EXPECT_EQ(again.mesh.world_size(), 2);
+  EXPECT_EQ(again.run.directory, "out/team/me/yes");
+  EXPECT_EQ(again.keys.unknown, 0);
+}
+
+TEST(LoadConfig, TakesTheNodeSizeFromThePlatformsVariable) {
+  const ExperimentFiles files;
+  LoadOptions options;
+  options.file = files.write("run.yaml", small_llama());
+  options.environment = environment_of({{"GPUS_PER_NODE", "4"}});
+  EXPECT_EQ(load_config(options).mesh.ranks_per_node, 4);
+  options.environment = environment_of({});
+  EXPECT_EQ(load_config(options).mesh.ranks_per_node, 8);
+}
+
+TEST(LoadConfig, LetsAnAbsoluteNameDiscardTheEarlierParts) {
+  EXPECT_EQ(load_text(small_llama(), {"user_name=/data/me"}).run.directory, "/data/me/small");
+}
+
+}  // namespace
+}  // namespace sevenfold

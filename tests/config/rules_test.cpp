@@ -1,0 +1,105 @@
+#include "sevenfold/config/rules/rules.h"
+
+#include <gmock/gmock.h>
+
+#include "config/experiment_files.h"
+
+namespace sevenfold {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(Numbers, ListsDivisorsAndNearestMultiples) {
+  EXPECT_EQ(config::divisor_list(1), "1");
+  EXPECT_EQ(config::divisor_list(7), "1 or 7");
+  EXPECT_EQ(config::divisor_list(36), "1, 2, 3, 4, 6, 9, 12, 18 or 36");
+  EXPECT_EQ(config::nearest_multiples(6, 4), "4 or 8");
+  EXPECT_EQ(config::nearest_multiples(3, 4), "4");
+  EXPECT_EQ(config::nearest_multiples(9, 4), "8 or 12");
+}
+
+TEST(PrecisionRule, AllowsOnePrecision) {
+  EXPECT_EQ(rule_of(small_llama(), {"bf16=true", "fp16=true"}),
+            "precision.one config: override bf16=true: fp16 is true too, and a run has one "
+            "precision; use fp16=false or "
+            "bf16=false");
+}
+
+TEST(RunRule, ListsTheChoices) {
+  EXPECT_EQ(rule_of(small_llama(), {"sevenfold.precision=fp12"}),
+            "run.choice config: override sevenfold.precision=fp12: there is no precision `fp12`; "
+            "use fp64, fp32 or bf16");
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.backend=mpi"}),
+              HasSubstr("use threads, gloo, nccl or dry"));
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.start=warm"}), HasSubstr("use init or hot"));
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.device=tpu"}), HasSubstr("use auto, cpu or cuda"));
+}
+
+TEST(LengthRule, KeepsTheSequenceWithinThePositions) {
+  EXPECT_THAT(
+      rule_of(small_llama(), {"seq_length=65"}),
+      StartsWith(
+          "sequence.positions config: override seq_length=65 is above max_position_embeddings=64"));
+  EXPECT_THAT(rule_of(small_llama(), {"max_position_embeddings=null"}),
+              StartsWith("sequence.positions "));
+  EXPECT_THAT(rule_of(small_llama(), {"context_parallel_size=3"}),
+              HasSubstr("run.yaml:19 seq_length=32 is not a multiple of 2 x "
+                        "context_parallel_size=3 (each rank takes a head "
+                        "and a tail piece); use seq_length=30 or 36"));
+}
+
+TEST(ModelRule, RefusesSizesBelowOneAndOddRotations) {
+  for (const char* word :
+       {"num_layers=0", "hidden_size=-4", "vocab_size=0", "seq_length=0", "ffn_hidden_size=0"})
+    EXPECT_THAT(rule_of(small_llama(), {word}),
+                StartsWith("model.positive config: override " + std::string(word)));
+  EXPECT_THAT(rule_of(small_llama(), {"kv_channels=5"}), StartsWith("rotary.even "));
+  EXPECT_THAT(rule_of(small_llama(), {"hidden_size=8", "ffn_hidden_size=null"}),
+              HasSubstr("hidden_size=8 is too small"));
+}
+
+TEST(LearningRateRule, ChecksTheSchedule) {
+  EXPECT_EQ(rule_of(small_llama(), {"lr_warmup_iters=4"}),
+            "lr.warmup config: override lr_warmup_iters=4: the warm-up must be shorter than "
+            "train_iters=4; use "
+            "lr_warmup_iters=0 or a shorter one");
+  EXPECT_THAT(rule_of(small_llama(), {"lr_warmup_iters=1", "lr_warmup_fraction=0.1"}),
+              StartsWith("lr.warmup_twice "));
+  EXPECT_THAT(rule_of(small_llama(), {"min_lr=0.2"}),
+              StartsWith("lr.min config: override min_lr=0.2 is above lr=0.1"));
+  EXPECT_THAT(rule_of(small_llama(), {"lr_decay_style=triangle"}), StartsWith("lr.style "));
+  EXPECT_THAT(rule_of(small_llama(), {"train_iters=0"}), StartsWith("lr.steps "));
+  EXPECT_THAT(rule_of(small_llama(), {"adam_beta2=1.0"}), StartsWith("optimizer.range "));
+}
+
+TEST(LearningRateRule, NamesThePresetThatSetsTheWarmUp) {
+  std::string text = small_llama();
+  text.erase(text.find("      lr_warmup_iters: 0\n"),
+             std::string("      lr_warmup_iters: 0\n").size());
+  EXPECT_THAT(rule_of(text), HasSubstr("built-in preset modules/megatron/pre_trainer.yaml:"));
+  EXPECT_THAT(rule_of(text),
+              HasSubstr("lr_warmup_iters=40: the warm-up must be shorter than train_iters=4"));
+}
+
+TEST(DataRule, AllowsOneSourceAndAProperSplit) {
+  EXPECT_THAT(rule_of(small_llama(), {"data_path=P"}),
+              StartsWith("data.one_source config: override data_path=P"));
+  for (const char* word :
+       {"split=1,2,3,4", "split=a,b", "split='0,0,0'", "split='-1,2'", "split=''"})
+    EXPECT_THAT(rule_of(small_llama(), {word}), StartsWith("data.split ")) << word;
+  EXPECT_EQ(rule_of(small_llama(), {"split='99,1,0'"}), "");
+  EXPECT_EQ(rule_of(small_llama(), {"split=100"}), "");
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.eod_token_id=101"}), StartsWith("data.eod "));
+  EXPECT_THAT(rule_of(small_llama(), {"dataloader_type=random"}), StartsWith("data.loader "));
+}
+
+TEST(FixUpRule, RefusesKeysThatMegatronDropped) {
+  for (const char* word : {"batch_size=4", "warmup=3", "model_parallel_size=2",
+                           "checkpoint_activations=true", "use_turbo_parallel_linear=true"})
+    EXPECT_THAT(rule_of(small_llama(), {word}), StartsWith("legacy.key ")) << word;
+  EXPECT_THAT(rule_of(small_llama(), {"moe_layer_freq=abc"}), StartsWith("moe.pattern "));
+}
+
+}  // namespace
+}  // namespace sevenfold
