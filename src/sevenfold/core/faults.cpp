@@ -10,8 +10,10 @@ const std::vector<FaultInfo>& all_faults() {
   static const std::vector<FaultInfo> kFaults = {
       {Fault::kDataParallelSumMissing, "dp-sum-missing", "gradients are not summed over dp"},
       {Fault::kDataParallelSumTwice, "dp-sum-twice", "gradients are summed over dp twice"},
-      {Fault::kDivisorTwice, "divisor-twice", "gradients are divided by dp although the seed holds 1/N"},
-      {Fault::kMeanPerMicrobatch, "mean-per-microbatch", "each micro batch divides by its own tokens"},
+      {Fault::kDivisorTwice, "divisor-twice",
+       "gradients are divided by dp although the seed holds 1/N"},
+      {Fault::kMeanPerMicrobatch, "mean-per-microbatch",
+       "each micro batch divides by its own tokens"},
       {Fault::kMeanPerRank, "mean-per-rank", "each rank divides by its own tokens"},
       {Fault::kLossNotSummed, "loss-not-summed", "the printed loss is one rank's part"},
       {Fault::kAccumulationOverwrites, "accumulation-overwrites",
@@ -24,7 +26,8 @@ const std::vector<FaultInfo>& all_faults() {
       {Fault::kTiedTableCountedTwice, "tied-counted-twice", "the norm counts a tied table twice"},
       {Fault::kTiedGradientDropped, "tied-gradient-dropped",
        "the head's part of a tied table's gradient is lost"},
-      {Fault::kLabelMaskShifted, "label-mask-shifted", "a label is masked by itself, not by its input"},
+      {Fault::kLabelMaskShifted, "label-mask-shifted",
+       "a label is masked by itself, not by its input"},
       {Fault::kStartPerRank, "start-per-rank", "start weights depend on the rank"},
       {Fault::kNormOfLocalGradient, "norm-local", "the norm is taken before gradients are summed"},
       {Fault::kReplicaNotUpdated, "replica-not-updated", "the last rank skips its optimizer step"},
@@ -44,15 +47,18 @@ FaultSet FaultSet::parse(std::string_view names) {
                                     [&](const FaultInfo& info) { return info.name == name; });
     if (found == faults.end()) {
       std::string known;
-      for (const FaultInfo& info : faults) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
-      raise<ConfigError>("SEVENFOLD_FAULTS: no planted fault is called '{}'; known are: {}", name, known);
+      for (const FaultInfo& info : faults)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
+      raise<ConfigError>("SEVENFOLD_FAULTS: no planted fault is called '{}'; known are: {}", name,
+                         known);
     }
     set.enable(found->fault);
   }
 #ifndef SEVENFOLD_FAULTS
   if (set.any())
-    raise<ConfigError>("SEVENFOLD_FAULTS is set, but this build holds no planted faults; configure with "
-                       "-DSEVENFOLD_FAULTS=ON");
+    raise<ConfigError>(
+        "SEVENFOLD_FAULTS is set, but this build holds no planted faults; configure with "
+        "-DSEVENFOLD_FAULTS=ON");
 #endif
   return set;
 }

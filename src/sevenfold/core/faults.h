@@ -7,26 +7,27 @@
 
 namespace sevenfold {
 
-// Planted faults: mistakes that engines of this kind have shipped, switched on one at a time to show that
-// the parity tests catch them (SEVENFOLD_FAULTS=name in the environment of `sevenfold verify`). A build
-// with -DSEVENFOLD_FAULTS=OFF does not contain them.
+// Planted faults: mistakes that engines of this kind have shipped, switched on one at a time to
+// show that the parity tests catch them (SEVENFOLD_FAULTS=name in the environment of `sevenfold
+// verify`). A build with -DSEVENFOLD_FAULTS=OFF does not contain them.
 enum class Fault : uint8_t {
-  kDataParallelSumMissing,     // gradients are not summed over dp
-  kDataParallelSumTwice,       // gradients are summed over dp twice
-  kDivisorTwice,               // gradients are divided by the number of dp ranks although the seed holds 1/N
-  kMeanPerMicrobatch,          // each micro batch is averaged over its own tokens, then the means are averaged
-  kMeanPerRank,                // N counts this rank's tokens only
-  kLossNotSummed,              // the printed loss is this rank's part
-  kAccumulationOverwrites,     // a micro batch's gradient replaces what the ones before it left
-  kReduceBeforeLastMicrobatch, // the gradient all-reduce starts one micro batch too early
-  kMicrobatchOrderWrong,       // each rank reads a contiguous share of the data set of its own
-  kSameSamplesOnEveryRank,     // dp ranks all read the samples of rank 0
-  kTiedTableCountedTwice,      // the norm counts a tied table once per use
-  kTiedGradientDropped,        // the head's part of a tied table's gradient is lost
-  kLabelMaskShifted,           // a label is masked by itself instead of by its input token
-  kStartPerRank,               // start weights depend on the rank
-  kNormOfLocalGradient,        // the norm is taken before the gradients are summed
-  kReplicaNotUpdated,          // the last rank skips its optimizer step
+  kDataParallelSumMissing,  // gradients are not summed over dp
+  kDataParallelSumTwice,    // gradients are summed over dp twice
+  kDivisorTwice,  // gradients are divided by the number of dp ranks although the seed holds 1/N
+  kMeanPerMicrobatch,       // each micro batch is averaged over its own tokens, then the means are
+                            // averaged
+  kMeanPerRank,             // N counts this rank's tokens only
+  kLossNotSummed,           // the printed loss is this rank's part
+  kAccumulationOverwrites,  // a micro batch's gradient replaces what the ones before it left
+  kReduceBeforeLastMicrobatch,  // the gradient all-reduce starts one micro batch too early
+  kMicrobatchOrderWrong,        // each rank reads a contiguous share of the data set of its own
+  kSameSamplesOnEveryRank,      // dp ranks all read the samples of rank 0
+  kTiedTableCountedTwice,       // the norm counts a tied table once per use
+  kTiedGradientDropped,         // the head's part of a tied table's gradient is lost
+  kLabelMaskShifted,            // a label is masked by itself instead of by its input token
+  kStartPerRank,                // start weights depend on the rank
+  kNormOfLocalGradient,         // the norm is taken before the gradients are summed
+  kReplicaNotUpdated,           // the last rank skips its optimizer step
 };
 
 struct FaultInfo {
@@ -51,9 +52,13 @@ class FaultSet {
   }
   bool any() const { return bits_ != 0; }
 #ifdef SEVENFOLD_FAULTS
-  bool has(Fault fault) const { return (bits_ >> static_cast<unsigned>(fault)) & 1u; }
+  bool has(Fault fault) const {
+    return (bits_ >> static_cast<unsigned>(fault)) & 1u;
+  }
 #else
-  static constexpr bool has(Fault) { return false; }
+  static constexpr bool has(Fault) {
+    return false;
+  }
 #endif
   std::string to_string() const;
 

@@ -5,9 +5,10 @@
 
 namespace sevenfold {
 
-// Counter-based random numbers for start weights: a value is a function of the parameter's name, the run's
-// seed and the element's index in the global tensor, never of a rank. No library generator and no libm:
-// equal bits on every machine. Definition: the SplitMix64 finalizer over an FNV-1a key.
+// Counter-based random numbers for start weights: a value is a function of the parameter's name,
+// the run's seed and the element's index in the global tensor, never of a rank. No library
+// generator and no libm: equal bits on every machine. Definition: the SplitMix64 finalizer over an
+// FNV-1a key.
 
 // FNV-1a, 64 bits.
 constexpr uint64_t fnv1a64(std::string_view text) {
@@ -44,7 +45,8 @@ class ElementStream {
 };
 
 // Inverse of the standard normal distribution function for 0 < p < 1, relative error about 1e-16.
-// Source: Wichura 1988, algorithm AS 241 (PPND16); the logarithm is our own, so bits do not depend on libm.
+// Source: Wichura 1988, algorithm AS 241 (PPND16); the logarithm is our own, so bits do not depend
+// on libm.
 double inverse_normal(double p);
 
 }  // namespace sevenfold

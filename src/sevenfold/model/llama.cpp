@@ -23,7 +23,8 @@ class EmbeddingLayer final : public Layer {
   explicit EmbeddingLayer(Parameter* table) : table_(table) {}
 
   LayerOutput forward(const LayerInput& input) const override {
-    return {.boundary = {embedding(input.microbatch->inputs_BT, input.anchor, *table_)}, .losses = {}};
+    return {.boundary = {embedding(input.microbatch->inputs_BT, input.anchor, *table_)},
+            .losses = {}};
   }
   std::vector<Parameter*> parameters() const override { return {table_}; }
 
@@ -49,8 +50,10 @@ class DecoderLayer final : public Layer {
   LayerOutput forward(const LayerInput& input) const override {
     WeightGradients& gradients = *input.weight_gradients;
     const at::Tensor& x_BTD = input.boundary.hidden_BTD;
-    const at::Tensor h_BTD = x_BTD + attention(rms_norm(x_BTD, *p_.input_norm, epsilon_), gradients);
-    const at::Tensor y_BTD = h_BTD + feed_forward(rms_norm(h_BTD, *p_.attention_norm, epsilon_), gradients);
+    const at::Tensor h_BTD =
+        x_BTD + attention(rms_norm(x_BTD, *p_.input_norm, epsilon_), gradients);
+    const at::Tensor y_BTD =
+        h_BTD + feed_forward(rms_norm(h_BTD, *p_.attention_norm, epsilon_), gradients);
     return {.boundary = {y_BTD}, .losses = {}};
   }
 
@@ -68,7 +71,8 @@ class DecoderLayer final : public Layer {
     const at::Tensor q = rotate(project(*p_.q, heads_), *rotary_);
     const at::Tensor k = rotate(project(*p_.k, groups_), *rotary_);
     const at::Tensor v = project(*p_.v, groups_);
-    const at::Tensor mixed = causal_attention(q, k, v, 1.0 / std::sqrt(static_cast<double>(head_size_)));
+    const at::Tensor mixed =
+        causal_attention(q, k, v, 1.0 / std::sqrt(static_cast<double>(head_size_)));
     return linear(mixed.view({b * t, heads_ * head_size_}), *p_.o, gradients).view_as(x_BTD);
   }
 
@@ -107,7 +111,7 @@ class HeadLayer final : public Layer {
   Parameter* norm_;
   Parameter* table_;
   double epsilon_;
-  bool drop_table_gradient_;          // Fault::kTiedGradientDropped
+  bool drop_table_gradient_;           // Fault::kTiedGradientDropped
   mutable WeightGradients dropped_{};  // never run
 };
 
@@ -120,10 +124,12 @@ class LlamaBuilder {
     Parameter* table = add("model.embed_tokens.weight", ParameterKind::kTable,
                            {config_.vocab_size, config_.hidden_size});
     part_.layers.push_back(std::make_unique<EmbeddingLayer>(table));
-    const auto rotary = std::make_shared<const RotaryTable>(rotary_table(
-        config_.seq_length, config_.kv_channels, config_.rotary_percent, config_.rotary_base, dtype));
+    const auto rotary = std::make_shared<const RotaryTable>(
+        rotary_table(config_.seq_length, config_.kv_channels, config_.rotary_percent,
+                     config_.rotary_base, dtype));
     for (int64_t layer = 0; layer < config_.num_layers; ++layer)
-      part_.layers.push_back(std::make_unique<DecoderLayer>(config_, decoder_parameters(layer), rotary));
+      part_.layers.push_back(
+          std::make_unique<DecoderLayer>(config_, decoder_parameters(layer), rotary));
     Parameter* norm = add("model.norm.weight", ParameterKind::kGain, {config_.hidden_size});
     Parameter* head = config_.tied_embeddings ? table
                                               : add("lm_head.weight", ParameterKind::kMatrix,
@@ -135,7 +141,8 @@ class LlamaBuilder {
 
  private:
   Parameter* add(const std::string& name, ParameterKind kind, std::vector<int64_t> shape) {
-    part_.parameters.push_back(std::make_unique<Parameter>(name, kind, replicated_spec(std::move(shape))));
+    part_.parameters.push_back(
+        std::make_unique<Parameter>(name, kind, replicated_spec(std::move(shape))));
     return part_.parameters.back().get();
   }
 
@@ -182,7 +189,8 @@ ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype, FaultSet 
 
 int64_t num_parameters(const ModelConfig& config) {
   const int64_t d = config.hidden_size;
-  const int64_t head_rows = config.kv_channels * (config.num_attention_heads + config.num_query_groups);
+  const int64_t head_rows =
+      config.kv_channels * (config.num_attention_heads + config.num_query_groups);
   const int64_t layer = 2 * d * head_rows + 3 * d * config.ffn_hidden_size + 2 * d;
   const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * d;
   return config.num_layers * layer + tables + d;

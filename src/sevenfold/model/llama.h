@@ -10,7 +10,8 @@
 
 namespace sevenfold {
 
-// A part of a model: its layers in order and the parameters that they read. Layers point to the parameters.
+// A part of a model: its layers in order and the parameters that they read. Layers point to the
+// parameters.
 struct ModelPart {
   std::vector<std::unique_ptr<Parameter>> parameters;  // canonical names (proof.md), in model order
   std::vector<std::unique_ptr<Layer>> layers;          // embedding, decoder layers, head
@@ -20,9 +21,9 @@ struct ModelPart {
   std::vector<Parameter*> all_parameters() const;
 };
 
-// Llama: pre-norm decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU; the output
-// table is tied to the embedding or not. Parameters have no storage yet (build_buckets binds it).
-// Source: Touvron et al. 2023; formulas in docs/model.md.
+// Llama: pre-norm decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU; the
+// output table is tied to the embedding or not. Parameters have no storage yet (build_buckets binds
+// it). Source: Touvron et al. 2023; formulas in docs/model.md.
 ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype, FaultSet faults = {});
 
 // Number of logical parameters of the model.

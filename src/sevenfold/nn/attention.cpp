@@ -14,8 +14,9 @@ namespace {
 using internal::AutogradContext;
 using internal::variable_list;
 
-// Inside this file tensors are grouped by KV head: N = B * groups, R = heads / groups query heads per KV
-// head. q and outputs [N, R, T, d], k and v [N, T, d]. One product then serves all query heads of a group.
+// Inside this file tensors are grouped by KV head: N = B * groups, R = heads / groups query heads
+// per KV head. q and outputs [N, R, T, d], k and v [N, T, d]. One product then serves all query
+// heads of a group.
 at::Tensor group_queries(const at::Tensor& x, int64_t groups) {
   const int64_t b = x.size(0), t = x.size(1), heads = x.size(2), d = x.size(3);
   return x.view({b, t, groups, heads / groups, d})
@@ -26,7 +27,10 @@ at::Tensor group_queries(const at::Tensor& x, int64_t groups) {
 
 at::Tensor ungroup_queries(const at::Tensor& x, int64_t batch) {
   const int64_t groups = x.size(0) / batch, r = x.size(1), t = x.size(2), d = x.size(3);
-  return x.view({batch, groups, r, t, d}).permute({0, 3, 1, 2, 4}).contiguous().view({batch, t, groups * r, d});
+  return x.view({batch, groups, r, t, d})
+      .permute({0, 3, 1, 2, 4})
+      .contiguous()
+      .view({batch, t, groups * r, d});
 }
 
 at::Tensor group_keys(const at::Tensor& x) {
@@ -34,7 +38,9 @@ at::Tensor group_keys(const at::Tensor& x) {
 }
 
 at::Tensor ungroup_keys(const at::Tensor& x, int64_t batch) {
-  return x.view({batch, x.size(0) / batch, x.size(1), x.size(2)}).permute({0, 2, 1, 3}).contiguous();
+  return x.view({batch, x.size(0) / batch, x.size(1), x.size(2)})
+      .permute({0, 2, 1, 3})
+      .contiguous();
 }
 
 struct Block {
@@ -50,26 +56,29 @@ void for_each_block(int64_t length, const F& body) {
 }
 
 at::Tensor query_rows(const at::Tensor& x, Block block) {  // [N, R * rows, d]
-  return x.narrow(2, block.first, block.rows()).reshape({x.size(0), x.size(1) * block.rows(), x.size(3)});
+  return x.narrow(2, block.first, block.rows())
+      .reshape({x.size(0), x.size(1) * block.rows(), x.size(3)});
 }
 
-// Scaled scores of the block's rows against keys 0 .. block.end-1: [N, R, rows, block.end], the future at
-// minus infinity.
+// Scaled scores of the block's rows against keys 0 .. block.end-1: [N, R, rows, block.end], the
+// future at minus infinity.
 at::Tensor block_scores(const at::Tensor& q, const at::Tensor& k, Block block, double scale) {
   at::Tensor scores = at::bmm(query_rows(q, block), k.narrow(1, 0, block.end).transpose(1, 2));
   scores = scores.view({q.size(0), q.size(1), block.rows(), block.end}).mul_(scale);
   const at::Tensor future =
-      at::full({block.rows(), block.rows()}, -std::numeric_limits<double>::infinity(), q.options()).triu_(1);
+      at::full({block.rows(), block.rows()}, -std::numeric_limits<double>::infinity(), q.options())
+          .triu_(1);
   scores.narrow(3, block.first, block.rows()).add_(future);
   return scores;
 }
 
 struct Grouped {
-  at::Tensor output;      // [N, R, T, d]
-  at::Tensor log_sum;     // [N, R, T]
+  at::Tensor output;   // [N, R, T, d]
+  at::Tensor log_sum;  // [N, R, T]
 };
 
-Grouped attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale) {
+Grouped attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          double scale) {
   Grouped result{at::empty_like(q), at::empty({q.size(0), q.size(1), q.size(2)}, q.options())};
   for_each_block(q.size(2), [&](Block block) {
     at::Tensor weights = block_scores(q, k, block, scale);
@@ -77,7 +86,8 @@ Grouped attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Te
     weights.sub_(largest).exp_();
     const at::Tensor sum = weights.sum(-1, /*keepdim=*/true);
     const at::Tensor output =
-        at::bmm(weights.view({q.size(0), q.size(1) * block.rows(), block.end}), v.narrow(1, 0, block.end))
+        at::bmm(weights.view({q.size(0), q.size(1) * block.rows(), block.end}),
+                v.narrow(1, 0, block.end))
             .view({q.size(0), q.size(1), block.rows(), q.size(3)})
             .div_(sum);
     result.output.narrow(2, block.first, block.rows()).copy_(output);
@@ -90,8 +100,9 @@ struct GroupedGradients {
   at::Tensor q, k, v;
 };
 
-GroupedGradients attention_backward(const at::Tensor& d_output, const at::Tensor& q, const at::Tensor& k,
-                                    const at::Tensor& v, const Grouped& forward, double scale) {
+GroupedGradients attention_backward(const at::Tensor& d_output, const at::Tensor& q,
+                                    const at::Tensor& k, const at::Tensor& v,
+                                    const Grouped& forward, double scale) {
   GroupedGradients gradients{at::empty_like(q), at::zeros_like(k), at::zeros_like(v)};
   // Rows of dP . P sum to dO . O, so the softmax backward needs no further pass over the scores.
   const at::Tensor row_dot = (d_output * forward.output).sum(-1, /*keepdim=*/true);
@@ -139,7 +150,8 @@ struct CausalAttentionFunction : torch::autograd::Function<CausalAttentionFuncti
 
 }  // namespace
 
-at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale) {
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            double scale) {
   SEVENFOLD_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(2) % k.size(2) == 0);
   return CausalAttentionFunction::apply(q, k, v, scale);
 }

@@ -11,8 +11,8 @@ using internal::AutogradContext;
 using internal::variable_list;
 
 struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& labels,
-                            const at::Tensor& mask) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
+                            const at::Tensor& labels, const at::Tensor& mask) {
     const at::Tensor column = labels.unsqueeze(1);
     const at::Tensor picked = logits.gather(1, column);
     const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
@@ -37,7 +37,8 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
 
 }  // namespace
 
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask) {
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
+                             const at::Tensor& mask) {
   return CrossEntropyFunction::apply(logits, labels, mask);
 }
 

@@ -11,8 +11,8 @@ using internal::AutogradContext;
 using internal::variable_list;
 
 struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& anchor, const at::Tensor& tokens,
-                            const Parameter* table) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& anchor,
+                            const at::Tensor& tokens, const Parameter* table) {
     context->save_for_backward({anchor, tokens});
     internal::save_pointer(context, "table", *table);
     const at::Tensor rows = table->weight().index_select(0, tokens.reshape(-1));

@@ -6,9 +6,9 @@
 
 namespace sevenfold {
 
-// Rows of the table: tokens [B, T] int64, table [V, D], result [B, T, D]. Tokens carry no gradient, so the
-// graph hangs on `anchor` [1], which must require one; its gradient is zero. The table's gradient is added
-// to the parameter in token order.
+// Rows of the table: tokens [B, T] int64, table [V, D], result [B, T, D]. Tokens carry no gradient,
+// so the graph hangs on `anchor` [1], which must require one; its gradient is zero. The table's
+// gradient is added to the parameter in token order.
 at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& anchor, const Parameter& table);
 
 }  // namespace sevenfold

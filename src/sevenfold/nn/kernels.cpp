@@ -15,13 +15,15 @@ inline T lane_sum(int64_t n, const F& f) {
   for (; i + kLanes <= n; i += kLanes)
     for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
   for (; i < n; ++i) lanes[i % kLanes] += f(i);
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
 }  // namespace
 
 template <typename T>
-void rms_norm_forward(const T* x, const T* gain, T* y, T* rstd, int64_t rows, int64_t dim, double eps) {
+void rms_norm_forward(const T* x, const T* gain, T* y, T* rstd, int64_t rows, int64_t dim,
+                      double eps) {
   for (int64_t row = 0; row < rows; ++row) {
     const T* __restrict in = x + row * dim;
     T* __restrict out = y + row * dim;
@@ -33,8 +35,8 @@ void rms_norm_forward(const T* x, const T* gain, T* y, T* rstd, int64_t rows, in
 }
 
 template <typename T>
-void rms_norm_backward(const T* dy, const T* x, const T* gain, const T* rstd, T* dx, T* d_gain, int64_t rows,
-                       int64_t dim) {
+void rms_norm_backward(const T* dy, const T* x, const T* gain, const T* rstd, T* dx, T* d_gain,
+                       int64_t rows, int64_t dim) {
   for (int64_t row = 0; row < rows; ++row) {
     const T* __restrict grad = dy + row * dim;
     const T* __restrict in = x + row * dim;
@@ -51,8 +53,8 @@ void rms_norm_backward(const T* dy, const T* x, const T* gain, const T* rstd, T*
 }
 
 template <typename T>
-void rotate(const T* x, const T* cos, const T* sin, T* y, int64_t batch, int64_t length, int64_t heads,
-            int64_t size, int64_t rotary, T direction) {
+void rotate(const T* x, const T* cos, const T* sin, T* y, int64_t batch, int64_t length,
+            int64_t heads, int64_t size, int64_t rotary, T direction) {
   const int64_t half = rotary / 2;
   for (int64_t row = 0; row < batch * length * heads; ++row) {
     const int64_t position = row / heads % length;
@@ -71,10 +73,12 @@ void rotate(const T* x, const T* cos, const T* sin, T* y, int64_t batch, int64_t
   }
 }
 
-#define SEVENFOLD_INSTANTIATE(T)                                                                             \
-  template void rms_norm_forward<T>(const T*, const T*, T*, T*, int64_t, int64_t, double);                   \
-  template void rms_norm_backward<T>(const T*, const T*, const T*, const T*, T*, T*, int64_t, int64_t);      \
-  template void rotate<T>(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t, int64_t, int64_t, T);
+#define SEVENFOLD_INSTANTIATE(T)                                                                \
+  template void rms_norm_forward<T>(const T*, const T*, T*, T*, int64_t, int64_t, double);      \
+  template void rms_norm_backward<T>(const T*, const T*, const T*, const T*, T*, T*, int64_t,   \
+                                     int64_t);                                                  \
+  template void rotate<T>(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t, int64_t, \
+                          int64_t, T);
 SEVENFOLD_INSTANTIATE(float)
 SEVENFOLD_INSTANTIATE(double)
 #undef SEVENFOLD_INSTANTIATE

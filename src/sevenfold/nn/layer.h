@@ -13,12 +13,12 @@ namespace sevenfold {
 
 // One micro batch as a rank reads it, made before a sequence is cut. B samples of T tokens.
 struct Microbatch {
-  int64_t index = 0;       // within the step, on this rank
-  at::Tensor inputs_BT;    // int64
-  at::Tensor labels_BT;    // int64
-  at::Tensor mask_BT;      // of the model's type: 1 trained, 0 not
+  int64_t index = 0;     // within the step, on this rank
+  at::Tensor inputs_BT;  // int64
+  at::Tensor labels_BT;  // int64
+  at::Tensor mask_BT;    // of the model's type: 1 trained, 0 not
   int64_t trained_tokens = 0;
-  at::Tensor loss_seed;    // fp64 scalar: 1 / (unmasked tokens of the global batch)
+  at::Tensor loss_seed;  // fp64 scalar: 1 / (unmasked tokens of the global batch)
 };
 
 // What passes between layers, and between stages.
@@ -26,8 +26,8 @@ struct Boundary {
   at::Tensor hidden_BTD;  // undefined before the embedding and after the head
 };
 
-// A value that the objective adds up, with the gradient that seeds its backward pass: the loss, and later
-// auxiliary terms, are roots of the same backward.
+// A value that the objective adds up, with the gradient that seeds its backward pass: the loss, and
+// later auxiliary terms, are roots of the same backward.
 struct LossRoot {
   at::Tensor value;  // fp64 scalar
   at::Tensor seed;
@@ -46,7 +46,8 @@ struct LayerInput {
   WeightGradients* weight_gradients = nullptr;
 };
 
-// A piece of the model that runs forward in one go and backward in one go. Does not know which rank it is on.
+// A piece of the model that runs forward in one go and backward in one go. Does not know which rank
+// it is on.
 class Layer {
  public:
   virtual ~Layer() = default;

@@ -13,16 +13,17 @@ using internal::AutogradContext;
 using internal::variable_list;
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Parameter* gain,
-                            double eps) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const Parameter* gain, double eps) {
     const at::Tensor x = input.contiguous();
     const int64_t dim = x.size(-1);
     const int64_t rows = x.numel() / dim;
     const at::Tensor y = at::empty_like(x);
     const at::Tensor rstd = at::empty({rows}, x.options());
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rms_norm_forward", [&] {
-      kernels::rms_norm_forward<scalar_t>(x.data_ptr<scalar_t>(), gain->weight().data_ptr<scalar_t>(),
-                                          y.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>(), rows, dim, eps);
+      kernels::rms_norm_forward<scalar_t>(
+          x.data_ptr<scalar_t>(), gain->weight().data_ptr<scalar_t>(), y.data_ptr<scalar_t>(),
+          rstd.data_ptr<scalar_t>(), rows, dim, eps);
     });
     context->save_for_backward({x, rstd});
     internal::save_pointer(context, "gain", *gain);
@@ -37,10 +38,10 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const at::Tensor dx = at::empty_like(x);
     const int64_t dim = x.size(-1);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rms_norm_backward", [&] {
-      kernels::rms_norm_backward<scalar_t>(dy.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(),
-                                           gain.weight().data_ptr<scalar_t>(), saved[1].data_ptr<scalar_t>(),
-                                           dx.data_ptr<scalar_t>(), gain.gradient().data_ptr<scalar_t>(),
-                                           x.numel() / dim, dim);
+      kernels::rms_norm_backward<scalar_t>(
+          dy.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(), gain.weight().data_ptr<scalar_t>(),
+          saved[1].data_ptr<scalar_t>(), dx.data_ptr<scalar_t>(),
+          gain.gradient().data_ptr<scalar_t>(), x.numel() / dim, dim);
     });
     return {dx, at::Tensor(), at::Tensor()};
   }

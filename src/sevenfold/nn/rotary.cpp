@@ -20,14 +20,16 @@ at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, int direction)
   const at::Tensor y = at::empty_like(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rotate", [&] {
     kernels::rotate<scalar_t>(x.data_ptr<scalar_t>(), table.cos.data_ptr<scalar_t>(),
-                              table.sin.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(0), x.size(1),
-                              x.size(2), x.size(3), table.rotary, static_cast<scalar_t>(direction));
+                              table.sin.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(0),
+                              x.size(1), x.size(2), x.size(3), table.rotary,
+                              static_cast<scalar_t>(direction));
   });
   return y;
 }
 
 struct RotateFunction : torch::autograd::Function<RotateFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const RotaryTable* table) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const RotaryTable* table) {
     internal::save_pointer(context, "table", *table);
     return rotated(x.contiguous(), *table, 1);
   }
@@ -40,7 +42,8 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
 
 }  // namespace
 
-RotaryTable rotary_table(int64_t length, int64_t head_size, double percent, double base, at::ScalarType dtype) {
+RotaryTable rotary_table(int64_t length, int64_t head_size, double percent, double base,
+                         at::ScalarType dtype) {
   RotaryTable table;
   table.rotary = static_cast<int64_t>(static_cast<double>(head_size) * percent);
   const int64_t half = table.rotary / 2;
@@ -56,6 +59,8 @@ RotaryTable rotary_table(int64_t length, int64_t head_size, double percent, doub
   return table;
 }
 
-at::Tensor rotate(const at::Tensor& x, const RotaryTable& table) { return RotateFunction::apply(x, &table); }
+at::Tensor rotate(const at::Tensor& x, const RotaryTable& table) {
+  return RotateFunction::apply(x, &table);
+}
 
 }  // namespace sevenfold

@@ -6,7 +6,8 @@
 
 namespace sevenfold {
 
-void WeightGradients::add(const Parameter& parameter, const at::Tensor& d_output, const at::Tensor& input) {
+void WeightGradients::add(const Parameter& parameter, const at::Tensor& d_output,
+                          const at::Tensor& input) {
   const Product product{&parameter, d_output, input};
   if (part_ == BackwardPart::kFull) {
     accumulate(product);
@@ -17,7 +18,8 @@ void WeightGradients::add(const Parameter& parameter, const at::Tensor& d_output
 
 void WeightGradients::run(int64_t microbatch) {
   const auto found = queued_.find(microbatch);
-  SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}", microbatch);
+  SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}",
+                  microbatch);
   for (const Product& product : found->second) accumulate(product);
   queued_.erase(found);
 }

@@ -11,12 +11,13 @@
 
 namespace sevenfold {
 
-// What a backward pass computes: everything, or input gradients now and weight gradients when the schedule
-// says W.
+// What a backward pass computes: everything, or input gradients now and weight gradients when the
+// schedule says W.
 enum class BackwardPart : uint8_t { kFull, kInputOnly };
 
-// Where the weight gradients of linear layers go: summed into the parameter at once, or queued per micro
-// batch. One per rank and chunk; used by the rank's thread (a graph's nodes hold a pointer to it).
+// Where the weight gradients of linear layers go: summed into the parameter at once, or queued per
+// micro batch. One per rank and chunk; used by the rank's thread (a graph's nodes hold a pointer to
+// it).
 class WeightGradients {
  public:
   explicit WeightGradients(FaultSet faults = {}) : faults_(faults) {}
@@ -28,7 +29,8 @@ class WeightGradients {
   }
   // gradient += d_output^T * input. input [N, D], d_output [N, F], parameter [F, D].
   void add(const Parameter& parameter, const at::Tensor& d_output, const at::Tensor& input);
-  // Runs what add() queued for the micro batch, in the order of the backward pass: same bits as at once.
+  // Runs what add() queued for the micro batch, in the order of the backward pass: same bits as at
+  // once.
   void run(int64_t microbatch);
   bool empty() const { return queued_.empty(); }
 

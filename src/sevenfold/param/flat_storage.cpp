@@ -15,8 +15,8 @@ int64_t local_elements(const Parameter& parameter, const RankContext& rank) {
 }
 
 // Cuts the order of completion into buckets; storage comes afterwards.
-std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& layers, const RankContext& rank,
-                                   int64_t bucket_elements) {
+std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& layers,
+                                   const RankContext& rank, int64_t bucket_elements) {
   std::map<const Parameter*, int64_t> uses;
   for (const auto& layer : layers)
     for (const Parameter* parameter : layer) ++uses[parameter];
@@ -66,13 +66,15 @@ void bind_views(Bucket& bucket, const RankContext& rank) {
 
 }  // namespace
 
-std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers, const RankContext& rank,
-                                  at::ScalarType dtype, int64_t bucket_elements) {
+std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
+                                  const RankContext& rank, at::ScalarType dtype,
+                                  int64_t bucket_elements) {
   SEVENFOLD_CHECK(bucket_elements > 0);
   std::vector<Bucket> buckets = assign_buckets(layers, rank, bucket_elements);
   for (Bucket& bucket : buckets) {
     int64_t elements = 0;
-    for (const Parameter* parameter : bucket.parameters) elements += local_elements(*parameter, rank);
+    for (const Parameter* parameter : bucket.parameters)
+      elements += local_elements(*parameter, rank);
     bucket.weights = allocate(MemoryCategory::kParameters, elements, dtype);
     bucket.gradients = allocate(MemoryCategory::kGradients, elements, dtype);
     bind_views(bucket, rank);

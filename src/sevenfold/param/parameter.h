@@ -13,9 +13,9 @@ namespace sevenfold {
 // Families of start values (proof.md): standard deviation and hot-start scale follow from the kind.
 enum class ParameterKind : uint8_t { kMatrix, kOutputMatrix, kTable, kGain, kBias };
 
-// One logical parameter as this rank holds it. The operations that read it keep a pointer to the Parameter
-// and look the weight up when backward runs, so weights may be gathered and freed in between.
-// Not movable: graphs and buckets point to it.
+// One logical parameter as this rank holds it. The operations that read it keep a pointer to the
+// Parameter and look the weight up when backward runs, so weights may be gathered and freed in
+// between. Not movable: graphs and buckets point to it.
 class Parameter {
  public:
   Parameter(std::string name, ParameterKind kind, ShardSpec spec)

@@ -11,13 +11,19 @@ int64_t product(const std::vector<int64_t>& values) {
   return result;
 }
 
-int64_t coordinate(const Coordinates& at, Axis axis) { return at[static_cast<size_t>(axis)]; }
+int64_t coordinate(const Coordinates& at, Axis axis) {
+  return at[static_cast<size_t>(axis)];
+}
 
 }  // namespace
 
-int64_t ShardSpec::num_elements() const { return product(global_shape); }
+int64_t ShardSpec::num_elements() const {
+  return product(global_shape);
+}
 
-int64_t Slice::num_elements() const { return product(sizes); }
+int64_t Slice::num_elements() const {
+  return product(sizes);
+}
 
 Slice local_slice(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at) {
   Slice slice{std::vector<int64_t>(spec.global_shape.size(), 0), spec.global_shape};
@@ -41,8 +47,8 @@ std::vector<Axis> gradient_sum_axes(const ShardSpec& spec) {
 }
 
 bool counts_in_norm(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at) {
-  // Along every model-parallel axis that does not cut the tensor, and among the copies of one that does,
-  // only the first rank counts. dp and cp hold equal gradients by the time the norm is taken.
+  // Along every model-parallel axis that does not cut the tensor, and among the copies of one that
+  // does, only the first rank counts. dp and cp hold equal gradients by the time the norm is taken.
   const std::vector<Axis> model_axes =
       spec.view == MeshView::kDense ? std::vector{Axis::kTp} : std::vector{Axis::kEtp, Axis::kEp};
   for (const Axis axis : model_axes) {

@@ -7,16 +7,16 @@
 
 namespace sevenfold {
 
-// How one logical parameter lies on the mesh. Declared once; initialisation, gradient reduction, gradient
-// norm, optimizer shards and checkpoints derive from it.
+// How one logical parameter lies on the mesh. Declared once; initialisation, gradient reduction,
+// gradient norm, optimizer shards and checkpoints derive from it.
 struct AxisPlacement {
   Axis axis = Axis::kTp;
   // Dimension of the global shape that this axis cuts; -1: replicated along the axis.
   int64_t dim = -1;
   // More than one: neighbouring ranks hold copies of a slice (fewer KV heads than ranks).
   int64_t copies = 1;
-  // This rank's gradient covers only its tokens or heads, so it is to be summed over the axis (over the
-  // copies where the axis cuts the tensor).
+  // This rank's gradient covers only its tokens or heads, so it is to be summed over the axis (over
+  // the copies where the axis cuts the tensor).
   bool partial_gradient = false;
 };
 
@@ -25,8 +25,9 @@ enum class MeshView : uint8_t { kDense, kExpert };
 struct ShardSpec {
   std::vector<int64_t> global_shape;  // without padding
   MeshView view = MeshView::kDense;
-  std::vector<AxisPlacement> placements;  // axes of the view that are not named replicate, gradients equal
-  std::vector<int64_t> owners = {0};      // pp coordinates; several: tied tables, DualPipe twins
+  std::vector<AxisPlacement>
+      placements;  // axes of the view that are not named replicate, gradients equal
+  std::vector<int64_t> owners = {0};  // pp coordinates; several: tied tables, DualPipe twins
 
   int64_t num_elements() const;
 };
@@ -38,14 +39,15 @@ struct Slice {
   int64_t num_elements() const;
 };
 
-// Throws InternalError if an axis does not divide its dimension (rules in config/ refuse that earlier).
+// Throws InternalError if an axis does not divide its dimension (rules in config/ refuse that
+// earlier).
 Slice local_slice(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at);
 
 // Axes whose ranks each hold part of the gradient of the same elements, in mesh order.
 std::vector<Axis> gradient_sum_axes(const ShardSpec& spec);
 
-// Whether this rank counts its elements in a sum over the model-parallel group (all axes but dp and cp), so
-// that each logical element counts once: the lowest of the ranks that hold a copy does.
+// Whether this rank counts its elements in a sum over the model-parallel group (all axes but dp and
+// cp), so that each logical element counts once: the lowest of the ranks that hold a copy does.
 bool counts_in_norm(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at);
 
 // Spec of a parameter that every rank holds whole; its gradient is partial over dp and cp.

@@ -7,8 +7,9 @@
 
 namespace sevenfold {
 
-// Start weights are functions of (name, seed, row-major index in the global unpadded tensor): every layout
-// begins with the same bits. Source: proof.md, "Hot start"; ordinary start as Megatron's init_method_std.
+// Start weights are functions of (name, seed, row-major index in the global unpadded tensor): every
+// layout begins with the same bits. Source: proof.md, "Hot start"; ordinary start as Megatron's
+// init_method_std.
 struct StartOptions {
   StartKind kind = StartKind::kInit;
   uint64_t seed = 1234;
@@ -17,7 +18,8 @@ struct StartOptions {
 };
 
 // Fills the local part of the parameter. Hot start:
-//   matrices sqrt(3) * 1.7 / sqrt(fan_in) * u, tables sqrt(3) * 0.3 * u, gains 1 + 0.1 u, biases 0.1 u.
+//   matrices sqrt(3) * 1.7 / sqrt(fan_in) * u, tables sqrt(3) * 0.3 * u, gains 1 + 0.1 u, biases
+//   0.1 u.
 // Ordinary start: normal(0, std) for matrices and tables, gains 1, biases 0.
 void fill_start_values(Parameter& parameter, const StartOptions& options, const Slice& slice);
 

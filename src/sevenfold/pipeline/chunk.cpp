@@ -44,12 +44,15 @@ Boundary Segment::input_gradients() const {
   return {input_.hidden_BTD.defined() ? input_.hidden_BTD.grad() : at::Tensor()};
 }
 
-Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer, FaultSet faults)
+Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
+             FaultSet faults)
     : layers_(layers), reducer_(reducer), weight_gradients_(faults) {
   reset_loss();
 }
 
-void Chunk::reset_loss() { loss_sum_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble)); }
+void Chunk::reset_loss() {
+  loss_sum_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
+}
 
 Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
   std::vector<Segment>& segments = segments_[microbatch.index];

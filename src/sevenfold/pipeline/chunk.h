@@ -8,7 +8,8 @@
 
 namespace sevenfold {
 
-// One layer of one micro batch between its forward and its backward: detached inputs and the graph's roots.
+// One layer of one micro batch between its forward and its backward: detached inputs and the
+// graph's roots.
 class Segment {
  public:
   // Runs the layer; the graph starts at the detached inputs.
@@ -28,13 +29,15 @@ class Segment {
 class Chunk {
  public:
   // Layers and reducer outlive the chunk.
-  Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer, FaultSet faults);
+  Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
+        FaultSet faults);
 
-  // Keeps a segment per layer until backward. Returns what the next stage gets, and adds the sum of token
-  // losses to loss_sum().
+  // Keeps a segment per layer until backward. Returns what the next stage gets, and adds the sum of
+  // token losses to loss_sum().
   Boundary forward(const Microbatch& microbatch, Boundary boundary);
-  // Walks the layers down. gradients_complete: no later row of the schedule adds to this chunk's weight
-  // gradients, so their reduction starts layer by layer. Returns the gradient for the stage before.
+  // Walks the layers down. gradients_complete: no later row of the schedule adds to this chunk's
+  // weight gradients, so their reduction starts layer by layer. Returns the gradient for the stage
+  // before.
   Boundary backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                     bool gradients_complete);
   // The weight gradients that backward with kInputOnly left.

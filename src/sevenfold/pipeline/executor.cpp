@@ -15,17 +15,25 @@ bool reduces_after(const std::vector<Row>& rows, size_t position, FaultSet fault
 
 }  // namespace
 
-void execute(const std::vector<Row>& rows, Chunk& chunk, const std::vector<Microbatch>& microbatches,
-             FaultSet faults) {
+void execute(const std::vector<Row>& rows, Chunk& chunk,
+             const std::vector<Microbatch>& microbatches, FaultSet faults) {
   for (size_t position = 0; position < rows.size(); ++position) {
     const Row& row = rows[position];
     const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
     const bool complete = reduces_after(rows, position, faults);
     switch (row.op) {
-      case Op::kForward: chunk.forward(microbatch, {}); break;
-      case Op::kBackward: chunk.backward(microbatch, {}, BackwardPart::kFull, complete); break;
-      case Op::kBackwardInput: chunk.backward(microbatch, {}, BackwardPart::kInputOnly, false); break;
-      case Op::kBackwardWeight: chunk.backward_weights(microbatch, complete); break;
+      case Op::kForward:
+        chunk.forward(microbatch, {});
+        break;
+      case Op::kBackward:
+        chunk.backward(microbatch, {}, BackwardPart::kFull, complete);
+        break;
+      case Op::kBackwardInput:
+        chunk.backward(microbatch, {}, BackwardPart::kInputOnly, false);
+        break;
+      case Op::kBackwardWeight:
+        chunk.backward_weights(microbatch, complete);
+        break;
     }
   }
   SEVENFOLD_CHECK(chunk.idle(), "the schedule leaves work undone");

@@ -8,7 +8,7 @@
 namespace sevenfold {
 
 // Runs one rank's rows of a schedule. One stage so far: no sends and receives.
-void execute(const std::vector<Row>& rows, Chunk& chunk, const std::vector<Microbatch>& microbatches,
-             FaultSet faults);
+void execute(const std::vector<Row>& rows, Chunk& chunk,
+             const std::vector<Microbatch>& microbatches, FaultSet faults);
 
 }  // namespace sevenfold

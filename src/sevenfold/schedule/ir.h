@@ -6,8 +6,9 @@
 
 namespace sevenfold {
 
-// A pipeline schedule is data: per rank, the rows it executes in order. Sends and receives follow from the
-// rows; the same value is executed now, and validated, simulated and drawn by the modules to come.
+// A pipeline schedule is data: per rank, the rows it executes in order. Sends and receives follow
+// from the rows; the same value is executed now, and validated, simulated and drawn by the modules
+// to come.
 enum class Op : uint8_t {
   kForward,         // F
   kBackwardInput,   // B: gradient of the input only
@@ -29,9 +30,9 @@ struct Schedule {
   std::vector<std::vector<Row>> rows;  // [rank][position]
 };
 
-// True if, after rows[position], no later row adds to the weight gradients of its chunk: there the reduction
-// over the data-parallel ranks may start. Read from the table, never from the micro batch number: several
-// schedules run the last micro batch early.
+// True if, after rows[position], no later row adds to the weight gradients of its chunk: there the
+// reduction over the data-parallel ranks may start. Read from the table, never from the micro batch
+// number: several schedules run the last micro batch early.
 bool completes_gradients(const std::vector<Row>& rows, size_t position);
 
 }  // namespace sevenfold

@@ -10,8 +10,8 @@ namespace sevenfold::internal {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Graph nodes hold handles to parameters, not their tensors: LibTorch would otherwise pin gathered weights.
-// The pointer is not owned; whoever builds graphs keeps parameters alive longer.
+// Graph nodes hold handles to parameters, not their tensors: LibTorch would otherwise pin gathered
+// weights. The pointer is not owned; whoever builds graphs keeps parameters alive longer.
 template <typename T>
 void save_pointer(AutogradContext* context, const std::string& name, T& object) {
   context->saved_data[name] = reinterpret_cast<int64_t>(&object);

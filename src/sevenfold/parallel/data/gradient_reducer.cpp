@@ -11,8 +11,8 @@ namespace {
 void check_sum_axes(const Bucket& bucket) {
   const std::vector<Axis> expected = {Axis::kCp, Axis::kDp};
   for (const Parameter* parameter : bucket.parameters)
-    SEVENFOLD_CHECK(gradient_sum_axes(parameter->spec()) == expected, "{} is not summed over dp and cp",
-                    parameter->name());
+    SEVENFOLD_CHECK(gradient_sum_axes(parameter->spec()) == expected,
+                    "{} is not summed over dp and cp", parameter->name());
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ Schedule one_f_one_b(int64_t num_stages, int64_t num_microbatches) {
     const int64_t warmup = std::min(num_stages - 1 - stage, num_microbatches);
     std::vector<Row> rows;
     for (int64_t step = 0; step < num_microbatches + warmup; ++step) {
-      if (step < num_microbatches) rows.push_back({.op = Op::kForward, .stage = stage, .microbatch = step});
+      if (step < num_microbatches)
+        rows.push_back({.op = Op::kForward, .stage = stage, .microbatch = step});
       if (step >= warmup)
         rows.push_back({.op = Op::kBackward, .stage = stage, .microbatch = step - warmup});
     }

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "sevenfold/config/load.h"
+#include "sevenfold/core/faults.h"
+
+namespace sevenfold::apps {
+
+// The options that name an experiment, shared by train and verify: FILE, key=value, --ranks,
+// --presets, ...
+struct ExperimentOptions {
+  LoadOptions load;
+  void add_to(CLI::App& command);
+};
+
+// Reads the environment; the only place in the engine that does.
+std::optional<std::string> read_environment(const std::string& name);
+// SEVENFOLD_FAULTS; warns loudly on stderr when any is set.
+FaultSet planted_faults();
+
+// Loads the file and prints notices and key counts to `out`.
+Config load_and_report(const LoadOptions& options, std::FILE* out);
+// Throws ConfigError naming the first value that is not supported, leaving out the keys of
+// `allowed`.
+void refuse_unsupported(const Config& config, const std::vector<std::string>& allowed = {});
+
+}  // namespace sevenfold::apps

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "apps/engine_commands.h"
+#include "apps/experiment_options.h"
+#include "sevenfold/core/error.h"
+#include "sevenfold/train/train.h"
+
+namespace sevenfold::apps {
+namespace {
+
+struct TrainArguments {
+  ExperimentOptions experiment;
+  std::string resume = "auto";
+  int threads_per_rank = 0;
+};
+
+Resume parse_resume(const std::string& text) {
+  if (text == "auto") return Resume::kAuto;
+  if (text == "none") return Resume::kNone;
+  raise<ConfigError>("train: --resume {}: checkpoints are not there yet; use auto or none", text);
+}
+
+void print_outcome(const TrainOutcome& outcome, const TrainArguments& arguments) {
+  if (outcome.stopped_by_signal)
+    fmt::print("stopped after iteration {} as asked by a signal\n", outcome.iterations);
+  if (outcome.validation_loss && outcome.bigram_cross_entropy)
+    fmt::print(
+        "validation loss {:.6f} is {:.3f} of the bigram cross entropy {:.6f} (nats per token)\n",
+        *outcome.validation_loss, *outcome.validation_loss / *outcome.bigram_cross_entropy,
+        *outcome.bigram_cross_entropy);
+  fmt::print("next: sevenfold verify {}\n", arguments.experiment.load.file);
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = app.add_subcommand("train", "Train an experiment file");
+  arguments->experiment.add_to(*command);
+  command->add_option("--start", arguments->experiment.load.start,
+                      "init or hot: which start weights");
+  command->add_option("--out", arguments->experiment.load.directory, "Output directory")
+      ->type_name("DIR");
+  command->add_option("--resume", arguments->resume, "auto or none (DIR must then be empty)");
+  command->add_option("--threads-per-rank", arguments->threads_per_rank, "Default: cores / ranks")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([arguments, &exit_code] {
+    const Resume resume = parse_resume(arguments->resume);
+    Config config = load_and_report(arguments->experiment.load, stdout);
+    refuse_unsupported(config);
+    const TrainOutcome outcome =
+        train(std::move(config), {.resume = resume,
+                                  .threads_per_rank = arguments->threads_per_rank,
+                                  .faults = planted_faults()});
+    print_outcome(outcome, *arguments);
+    exit_code = 0;
+  });
+}
+
+}  // namespace sevenfold::apps

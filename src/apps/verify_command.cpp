@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/engine_commands.h"
+#include "apps/experiment_options.h"
+#include "sevenfold/dataset/synthetic_source.h"
+#include "sevenfold/train/data.h"
+#include "sevenfold/train/verify.h"
+
+namespace sevenfold::apps {
+namespace {
+
+struct VerifyArguments {
+  ExperimentOptions experiment;
+  int64_t steps = 3;
+  bool shrink = false;
+  bool json = false;
+};
+
+nlohmann::ordered_json layout_json(const MeshShape& mesh) {
+  return {{"tp", mesh.tp}, {"cp", mesh.cp}, {"dp", mesh.dp},
+          {"pp", mesh.pp}, {"ep", mesh.ep}, {"etp", mesh.etp}};
+}
+
+void print_json(const VerifyReport& report) {
+  nlohmann::ordered_json steps = nlohmann::json::array();
+  for (const VerifyStep& step : report.steps)
+    steps.push_back({{"loss_reference", step.loss_reference},
+                     {"loss_layout", step.loss_layout},
+                     {"grad_norm_reference", step.norm_reference},
+                     {"grad_norm_layout", step.norm_layout}});
+  const nlohmann::ordered_json document = {
+      {"layout", layout_json(report.layout)},
+      {"precision", precision_name(report.precision)},
+      {"tolerance", report.tolerance},
+      {"max_loss_difference", report.max_loss_difference},
+      {"max_grad_norm_difference", report.max_norm_difference},
+      {"max_gradient_difference", report.max_gradient_difference},
+      {"worst_parameter", report.worst_parameter},
+      {"replicas_equal", report.replicas_equal},
+      {"axes_used", report.axes_used},
+      {"steps", steps},
+      {"pass", report.pass}};
+  fmt::print("{}\n", document.dump(2));
+}
+
+void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
+  const MeshShape& mesh = report.layout;
+  fmt::print(
+      "layout: tp {} x cp {} x dp {} x pp {} = {} ranks against one rank, {}, hot start, SGD\n\n",
+      mesh.tp, mesh.cp, mesh.dp, mesh.pp, mesh.world_size(), precision_name(report.precision));
+  fmt::print("{:>4}  {:>20}  {:>20}  {:>20}  {:>20}\n", "step", "loss, one rank", "loss, layout",
+             "norm, one rank", "norm, layout");
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    const VerifyStep& step = report.steps[i];
+    fmt::print("{:>4}  {:>20.15f}  {:>20.15f}  {:>20.14f}  {:>20.14f}\n", i + 1,
+               step.loss_reference, step.loss_layout, step.norm_reference, step.norm_layout);
+  }
+  fmt::print("\n{:<44}{:>12}  at most {:.0e}\n", "loss, largest relative difference",
+             fmt::format("{:.2e}", report.max_loss_difference), report.tolerance);
+  fmt::print("{:<44}{:>12}  at most {:.0e}\n", "gradient norm, largest relative difference",
+             fmt::format("{:.2e}", report.max_norm_difference), report.tolerance);
+  fmt::print("{:<44}{:>12}  at most {:.0e}  ({})\n", "gradients, largest relative difference",
+             fmt::format("{:.2e}", report.max_gradient_difference), report.tolerance,
+             report.worst_parameter);
+  fmt::print("{:<44}{:>12}\n", "replicas equal after every step",
+             report.replicas_equal ? "yes" : "NO");
+  for (const auto& [axis, used] : report.axes_used)
+    fmt::print("{:<44}{:>12}\n", fmt::format("bytes sent over {}", axis), used ? "yes" : "NO");
+  if (report.pass) {
+    fmt::print("\nPASS: the layout computes what one rank computes\n");
+  } else {
+    fmt::print("\nFAIL: {}\n", report.failure());
+  }
+  fmt::print("next: sevenfold {} {}\n", report.pass ? "train" : "mesh",
+             arguments.experiment.load.file);
+}
+
+VerifyReport run_verify(const VerifyArguments& arguments) {
+  // Text output begins with the notices; a JSON document stands alone.
+  Config config = load_and_report(arguments.experiment.load, arguments.json ? stderr : stdout);
+  refuse_unsupported(config, arguments.shrink ? std::vector<std::string>{"mock_data"}
+                                              : std::vector<std::string>{});
+  config = proof_config(std::move(config));
+  const VerifyOptions options{.steps = arguments.steps, .faults = planted_faults()};
+  if (!arguments.shrink) {
+    config.run.train_iters = std::max(config.run.train_iters, arguments.steps);
+    config.run.eval_iters = 0;
+    config.run.full_validation = false;
+    const DataSources data = open_run_data(config);
+    return verify_layout(config, *data.train, options);
+  }
+  config = shrink_config(std::move(config));
+  const SyntheticSource source(
+      {.vocab_size = config.model.vocab_size, .seq_length = config.model.seq_length});
+  config.data.eod_token_id = SyntheticSource::kEodTokenId;
+  config.data.eod_mask_loss = true;
+  return verify_layout(config, source, options);
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  CLI::App* command =
+      app.add_subcommand("verify", "Show that a layout computes what one rank computes");
+  arguments->experiment.load.precision = "fp64";
+  arguments->experiment.add_to(*command);
+  command->add_option("--steps", arguments->steps, "Training steps to compare")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--shrink", arguments->shrink,
+                    "Same layout and ratios, smallest sizes, made-up tokens");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->callback([arguments, &exit_code] {
+    const VerifyReport report = run_verify(*arguments);
+    if (arguments->json) {
+      print_json(report);
+    } else {
+      print_table(report, *arguments);
+    }
+    exit_code = report.pass ? 0 : 1;
+  });
+}
+
+}  // namespace sevenfold::apps

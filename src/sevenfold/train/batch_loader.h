@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/core/faults.h"
+#include "sevenfold/dataset/sample_source.h"
+#include "sevenfold/nn/layer.h"
+
+namespace sevenfold {
+
+// Where a rank stands in the global batch.
+struct BatchPlace {
+  int64_t dp_rank = 0;
+  int64_t dp_size = 1;
+};
+
+// Reads the micro batches of one rank as tensors. Labels, masks and positions are made on uncut
+// sequences. Every rank of one dp coordinate reads the same samples.
+class BatchLoader {
+ public:
+  // source and config outlive the loader. dtype: of the masks, the model's type.
+  BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
+              at::ScalarType dtype, FaultSet faults = {});
+
+  // The micro batches of the step that starts after `consumed` samples, in Megatron's `single`
+  // order: the content of a global batch does not depend on micro batch size or dp.
+  std::vector<Microbatch> step(int64_t consumed) const;
+  // One micro batch of samples first .. end-1 (at least one) of the source.
+  Microbatch range(int64_t first, int64_t end) const;
+
+ private:
+  std::vector<int64_t> microbatch_samples(int64_t consumed, int64_t microbatch) const;
+  Microbatch read(const std::vector<int64_t>& samples, int64_t index) const;
+
+  const Config& config_;
+  const SampleSource& source_;
+  BatchPlace place_;
+  at::ScalarType dtype_;
+  FaultSet faults_;
+};
+
+}  // namespace sevenfold

@@ -1,0 +1,56 @@
+#include "sevenfold/train/data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/dataset/order/samples_needed.h"
+#include "sevenfold/dataset/text/prepare.h"
+
+namespace sevenfold {
+namespace {
+
+void prepare_if_missing(const PrepareConfig& prepare, const DataProgress& progress) {
+  if (std::filesystem::exists(prepare.output + ".bin") &&
+      std::filesystem::exists(prepare.output + ".idx"))
+    return;
+  prepare_dataset(prepare, [&](int64_t done, int64_t total) {
+    if (progress && total > 0)
+      progress("tokenizing " + prepare.output,
+               static_cast<double>(done) / static_cast<double>(total));
+  });
+}
+
+}  // namespace
+
+bool validates(const RunConfig& run) {
+  return run.eval_interval > 0 && (run.eval_iters > 0 || run.full_validation);
+}
+
+int64_t validation_samples(const Config& config, const SampleSource& valid) {
+  if (config.run.full_validation) return valid.num_samples();
+  return std::min(valid.num_samples(), config.run.eval_iters * config.batch.global_batch_size);
+}
+
+DataSources open_run_data(Config& config, const DataProgress& progress) {
+  if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
+  const RunLength length{.train_iters = config.run.train_iters,
+                         .global_batch_size = config.batch.global_batch_size,
+                         .eval_interval = config.run.eval_interval,
+                         .eval_iters = config.run.eval_iters};
+  DataRequest request{.seq_length = config.model.seq_length,
+                      .vocab_size = config.model.vocab_size,
+                      .seed = config.run.seed,
+                      .train_samples = train_samples_needed(length),
+                      .valid_samples = 0};
+  if (validates(config.run)) {
+    if (config.run.full_validation) {
+      request.valid_samples.reset();
+    } else {
+      request.valid_samples = valid_samples_needed(length);
+    }
+  }
+  return open_data(config.data, request);
+}
+
+}  // namespace sevenfold

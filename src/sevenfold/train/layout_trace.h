@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/core/faults.h"
+#include "sevenfold/dataset/sample_source.h"
+#include "sevenfold/train/rank_trainer.h"
+
+namespace sevenfold {
+
+// What a layout did in a few steps, gathered into logical tensors: the material of every
+// comparison.
+struct LayoutTrace {
+  std::vector<StepResult> steps;
+  std::vector<std::map<std::string, at::Tensor>>
+      gradients;  // [step][parameter], global shape, before clipping
+  std::map<std::string, at::Tensor> final_weights;  // global shape
+  bool replicas_equal = true;  // equal bits of everything replicated, after every step
+  std::map<std::string, int64_t> axis_bytes;  // bytes sent on groups over each axis, all ranks
+  std::string undeclared_bytes;  // a rank whose parameter bytes are not what its ShardSpecs say
+};
+
+struct TraceOptions {
+  int64_t steps = 3;
+  FaultSet faults;
+  // Fills every gradient with 1 before the norm is taken: the norm must be the square root of the
+  // number of logical parameters.
+  bool ones = false;
+};
+
+// Trains `steps` steps on the simulated cluster of config.mesh.
+LayoutTrace trace_layout(const Config& config, const SampleSource& source,
+                         const TraceOptions& options);
+
+}  // namespace sevenfold

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/core/faults.h"
+#include "sevenfold/train/run_directory.h"
+
+namespace sevenfold {
+
+struct TrainOptions {
+  Resume resume = Resume::kAuto;
+  int threads_per_rank = 0;  // LibTorch's threads in a rank; 0: cores / ranks, at least 1
+  FaultSet faults;
+};
+
+struct TrainOutcome {
+  int64_t iterations = 0;
+  double loss = 0.0;  // of the last step
+  std::optional<double> validation_loss;
+  std::optional<double> bigram_cross_entropy;  // nats per token, where it was computed
+  bool stopped_by_signal = false;
+};
+
+// The whole job: data, run directory, ranks, steps, validation, metrics. Prints to stdout, draws
+// progress on stderr. Throws ConfigError or DataError before anything is written, other errors
+// under way.
+TrainOutcome train(Config config, const TrainOptions& options);
+
+}  // namespace sevenfold

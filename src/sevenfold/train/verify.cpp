@@ -1,0 +1,152 @@
+#include "sevenfold/train/verify.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/train/layout_trace.h"
+
+namespace sevenfold {
+namespace {
+
+constexpr double kGradientFloor = 1e-3;  // of the largest gradient of all
+
+// NaN counts as an endless difference, so that no comparison passes on it.
+double relative_difference(double reference, double value) {
+  if (reference == value) return 0.0;
+  const double difference =
+      std::fabs(value - reference) / (reference == 0.0 ? 1.0 : std::fabs(reference));
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+double largest(const at::Tensor& values) {
+  return values.numel() == 0 ? 0.0 : values.abs().max().item<double>();
+}
+
+void compare_gradients(const std::map<std::string, at::Tensor>& reference,
+                       const std::map<std::string, at::Tensor>& layout, VerifyReport& report) {
+  double all = 0.0;
+  for (const auto& [name, gradient] : reference) all = std::max(all, largest(gradient));
+  for (const auto& [name, gradient] : reference) {
+    const auto found = layout.find(name);
+    SEVENFOLD_CHECK(found != layout.end(), "no rank of the layout holds {}", name);
+    const double scale = std::max(largest(gradient), kGradientFloor * all);
+    double difference = largest(found->second - gradient);
+    if (scale > 0.0) difference /= scale;
+    if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
+    if (report.worst_parameter.empty() || difference > report.max_gradient_difference) {
+      report.max_gradient_difference = std::max(difference, report.max_gradient_difference);
+      report.worst_parameter = name;
+    }
+  }
+  SEVENFOLD_CHECK_EQ(layout.size(), reference.size());
+}
+
+void compare(const LayoutTrace& reference, const LayoutTrace& layout, VerifyReport& report) {
+  for (size_t step = 0; step < reference.steps.size(); ++step) {
+    const StepResult &one = reference.steps[step], &many = layout.steps[step];
+    report.steps.push_back({one.loss, many.loss, one.gradient_norm, many.gradient_norm});
+    report.max_loss_difference =
+        std::max(report.max_loss_difference, relative_difference(one.loss, many.loss));
+    report.max_norm_difference = std::max(
+        report.max_norm_difference, relative_difference(one.gradient_norm, many.gradient_norm));
+    compare_gradients(reference.gradients[step], layout.gradients[step], report);
+  }
+}
+
+std::map<std::string, bool> used_axes(const MeshShape& layout, const LayoutTrace& trace) {
+  std::map<std::string, bool> used;
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kEp}) {
+    if (layout.degree(axis) == 1) continue;
+    const std::string name(axis_name(axis));
+    const auto bytes = trace.axis_bytes.find(name);
+    used[name] = bytes != trace.axis_bytes.end() && bytes->second > 0;
+  }
+  return used;
+}
+
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+double proof_tolerance(Precision precision) {
+  return precision == Precision::kFp64 ? 1e-9 : 1e-4;
+}
+
+Config proof_config(Config config) {
+  config.run.start = StartKind::kHot;
+  config.optimizer.kind = OptimizerKind::kSgd;
+  config.optimizer.sgd_momentum = 0.0;
+  return config;
+}
+
+Config one_rank_config(Config config) {
+  MeshShape one;
+  one.ranks_per_node = config.mesh.ranks_per_node;
+  config.mesh = one;
+  config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
+  return config;
+}
+
+Config shrink_config(Config config) {
+  constexpr int64_t kHeadSize = 8, kVocabulary = 211, kShortest = 32;
+  ModelConfig& model = config.model;
+  const MeshShape& mesh = config.mesh;
+  const double ffn_ratio =
+      static_cast<double>(model.ffn_hidden_size) / static_cast<double>(model.hidden_size);
+  model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, mesh.pp));
+  model.kv_channels = kHeadSize;
+  model.hidden_size = model.num_attention_heads * kHeadSize;
+  model.ffn_hidden_size =
+      round_up(static_cast<int64_t>(ffn_ratio * static_cast<double>(model.hidden_size)),
+               kHeadSize * mesh.tp);
+  model.vocab_size = kVocabulary;
+  model.seq_length = round_up(kShortest, mesh.tp * 2 * mesh.cp);
+  model.max_position_embeddings = model.seq_length;
+  config.mesh.dp = std::min<int64_t>(2, mesh.dp);
+  config.batch.global_batch_size =
+      config.batch.micro_batch_size * config.mesh.dp * config.batch.num_microbatches;
+  return config;
+}
+
+std::string VerifyReport::failure() const {
+  if (!(max_loss_difference <= tolerance))
+    return fmt::format("the loss differs by {:.3g} (relative), more than {:.0e}",
+                       max_loss_difference, tolerance);
+  if (!(max_norm_difference <= tolerance))
+    return fmt::format("the gradient norm differs by {:.3g} (relative), more than {:.0e}",
+                       max_norm_difference, tolerance);
+  if (!(max_gradient_difference <= tolerance))
+    return fmt::format("the gradient of {} differs by {:.3g} (relative), more than {:.0e}",
+                       worst_parameter, max_gradient_difference, tolerance);
+  if (!replicas_equal)
+    return "replicated weights are not the same bits on all ranks after every step";
+  for (const auto& [axis, used] : axes_used)
+    if (!used)
+      return fmt::format("no bytes were sent over axis {}: the layout replicates silently", axis);
+  return undeclared_bytes;
+}
+
+VerifyReport verify_layout(const Config& config, const SampleSource& source,
+                           const VerifyOptions& options) {
+  VerifyReport report;
+  report.layout = config.mesh;
+  report.precision = config.run.precision;
+  report.tolerance = proof_tolerance(config.run.precision);
+  const LayoutTrace reference =
+      trace_layout(one_rank_config(config), source, {.steps = options.steps});
+  const LayoutTrace layout =
+      trace_layout(config, source, {.steps = options.steps, .faults = options.faults});
+  compare(reference, layout, report);
+  report.replicas_equal = layout.replicas_equal;
+  report.axes_used = used_axes(config.mesh, layout);
+  report.undeclared_bytes = layout.undeclared_bytes;
+  report.pass = report.failure().empty();
+  return report;
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,66 @@
+#include "sevenfold/train/batch_loader.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "train/experiments.h"
+
+namespace sevenfold {
+namespace {
+
+using testing::TemporaryDirectory;
+
+std::vector<int64_t> trained_tokens(const testing::Experiment& experiment, BatchPlace place,
+                                    int64_t consumed) {
+  const BatchLoader loader(experiment.config, *experiment.data, place, at::kDouble);
+  std::vector<int64_t> counts;
+  for (const Microbatch& microbatch : loader.step(consumed)) {
+    counts.push_back(microbatch.trained_tokens);
+    EXPECT_EQ(microbatch.mask_BT.sum().item<double>(),
+              static_cast<double>(microbatch.trained_tokens));
+  }
+  return counts;
+}
+
+TEST(BatchLoader, MasksLabelsByTheirInputToken) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(trained_tokens(testing::m0_experiment(directory, "D3", 1), {}, 0),
+            (std::vector<int64_t>{32, 1, 16, 4, 32, 2, 8, 31}));
+  EXPECT_EQ(trained_tokens(testing::m0_experiment(directory, "D4", 1), {}, 0),
+            (std::vector<int64_t>{32, 0, 16, 4, 0, 2, 8, 31}));
+}
+
+TEST(BatchLoader, GivesRanksStridedMicrobatchesOfOneGlobalBatch) {
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::m0_experiment(directory, "D3", 2);
+  EXPECT_EQ(trained_tokens(experiment, {.dp_rank = 0, .dp_size = 2}, 0),
+            (std::vector<int64_t>{32, 16, 32, 8}));
+  EXPECT_EQ(trained_tokens(experiment, {.dp_rank = 1, .dp_size = 2}, 0),
+            (std::vector<int64_t>{1, 4, 2, 31}));
+}
+
+TEST(BatchLoader, WrapsModuloTheNumberOfSamples) {
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment =
+      testing::m0_experiment(directory, "D3", 2, {{"global_batch_size", 4}});
+  EXPECT_EQ(trained_tokens(experiment, {.dp_rank = 1, .dp_size = 2}, 6),
+            (std::vector<int64_t>{31, 1}));
+}
+
+TEST(BatchLoader, ShiftsLabelsByOneOnTheWholeSequence) {
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::m0_experiment(directory, "D1", 1);
+  const BatchLoader loader(experiment.config, *experiment.data, {}, at::kFloat);
+  const Microbatch microbatch = loader.range(0, 2);
+  EXPECT_TRUE(at::equal(microbatch.inputs_BT.slice(1, 1), microbatch.labels_BT.slice(1, 0, -1)));
+  // Unshuffled samples follow each other in the token stream: the last label of one is the next
+  // one's first input.
+  EXPECT_EQ(microbatch.labels_BT[0][-1].item<int64_t>(),
+            microbatch.inputs_BT[1][0].item<int64_t>());
+  EXPECT_EQ(microbatch.mask_BT.scalar_type(), at::kFloat);
+}
+
+}  // namespace
+}  // namespace sevenfold

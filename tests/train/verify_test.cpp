@@ -1,0 +1,82 @@
+#include "sevenfold/train/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "sevenfold/dataset/synthetic_source.h"
+#include "sevenfold/dist/allocator.h"
+#include "train/experiments.h"
+
+namespace sevenfold {
+namespace {
+
+using testing::TemporaryDirectory;
+
+TEST(OneRankConfig, KeepsGlobalAndMicroBatch) {
+  const TemporaryDirectory directory;
+  const Config config =
+      testing::m0_experiment(directory, "D3", 4, {{"micro_batch_size", 2}}).config;
+  EXPECT_EQ(config.batch.num_microbatches, 1);
+  const Config one = one_rank_config(config);
+  EXPECT_EQ(one.mesh.world_size(), 1);
+  EXPECT_EQ(one.batch.global_batch_size, 8);
+  EXPECT_EQ(one.batch.micro_batch_size, 2);
+  EXPECT_EQ(one.batch.num_microbatches, 4);
+}
+
+TEST(ShrinkConfig, KeepsRatiosAndCutsSizes) {
+  Config config;
+  config.model = {.num_layers = 32,
+                  .hidden_size = 4096,
+                  .ffn_hidden_size = 11008,
+                  .num_attention_heads = 32,
+                  .num_query_groups = 8,
+                  .kv_channels = 128,
+                  .vocab_size = 128'256,
+                  .seq_length = 8192};
+  config.mesh.dp = 8;
+  config.batch = {.micro_batch_size = 2, .global_batch_size = 128, .num_microbatches = 8};
+  const Config small = shrink_config(config);
+  EXPECT_EQ(small.mesh.dp, 2);
+  EXPECT_EQ(small.batch.num_microbatches, 8);
+  EXPECT_EQ(small.batch.global_batch_size, 32);
+  EXPECT_EQ(small.model.num_attention_heads, 32);
+  EXPECT_EQ(small.model.num_query_groups, 8);
+  EXPECT_EQ(small.model.hidden_size, 256);
+  EXPECT_EQ(small.model.ffn_hidden_size, 688);
+  EXPECT_EQ(small.model.vocab_size, 211);
+  EXPECT_EQ(small.model.seq_length, 32);
+  EXPECT_EQ(small.model.num_layers, 2);
+}
+
+TEST(VerifyLayout, PassesOnAShrunkLayoutWithMadeUpTokens) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  Config config = shrink_config(proof_config(testing::m0_experiment(directory, "D3", 4).config));
+  config.data.eod_token_id = SyntheticSource::kEodTokenId;
+  const SyntheticSource source(
+      {.vocab_size = config.model.vocab_size, .seq_length = config.model.seq_length});
+  const VerifyReport report = verify_layout(config, source, {});
+  EXPECT_TRUE(report.pass) << report.failure();
+  EXPECT_EQ(report.layout.dp, 2);
+}
+
+TEST(VerifyReport, NamesTheFirstRuleThatDoesNotHold) {
+  VerifyReport report;
+  report.tolerance = 1e-9;
+  report.replicas_equal = true;
+  EXPECT_EQ(report.failure(), "");
+  report.axes_used = {{"dp", false}};
+  EXPECT_EQ(report.failure(), "no bytes were sent over axis dp: the layout replicates silently");
+  report.replicas_equal = false;
+  EXPECT_EQ(report.failure(),
+            "replicated weights are not the same bits on all ranks after every step");
+  report.max_gradient_difference = std::numeric_limits<double>::infinity();
+  report.worst_parameter = "lm_head.weight";
+  EXPECT_EQ(report.failure(),
+            "the gradient of lm_head.weight differs by inf (relative), more than 1e-09");
+  report.max_loss_difference = 0.5;
+  EXPECT_EQ(report.failure(), "the loss differs by 0.5 (relative), more than 1e-09");
+}
+
+}  // namespace
+}  // namespace sevenfold
