@@ -251,11 +251,15 @@ TrainOutcome train(Config config, const TrainOptions& options) {
   const StopSignals signals;
   RunLog log(config, directory);
   Run run{config, data, signals, log, outcome};
-  run_ranks(mesh,
-            {.timeout = std::chrono::seconds(config.run.timeout_s),
-             .threads_per_rank = threads,
-             .faults = options.faults},
-            [&](RankContext& rank) { train_rank(rank, run); });
+  try {
+    run_ranks(mesh,
+              {.timeout = std::chrono::seconds(config.run.timeout_s),
+               .threads_per_rank = threads,
+               .faults = options.faults},
+              [&](RankContext& rank) { train_rank(rank, run); });
+  } catch (const DataError& error) {
+    throw Error(error.what());  // met under way: a failed run (exit code 1), not a refused one
+  }
   return outcome;
 }
 

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Runs the built programs as a user would. Argument: path of `sevenfold` (sevenfold-engine stands beside it)."""
+
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = ""
+
+M0 = {
+    "num_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "group_query_attention": True,
+    "num_query_groups": 2, "ffn_hidden_size": 64, "vocab_size": 101, "make_vocab_size_divisible_by": 1,
+    "seq_length": 32, "max_position_embeddings": 64, "micro_batch_size": 1, "global_batch_size": 8,
+    "train_iters": 3, "optimizer": "sgd", "lr": 0.1, "lr_decay_style": "constant", "lr_warmup_iters": 0,
+    "dataloader_type": "single", "bf16": False, "eod_mask_loss": True, "calculate_per_token_loss": True,
+}
+
+
+def write_tokens(prefix, documents):
+    """A Megatron data set of 16-bit tokens."""
+    lengths = [len(document) for document in documents]
+    starts = [2 * sum(lengths[:i]) for i in range(len(lengths))]
+    with open(f"{prefix}.bin", "wb") as file:
+        for document in documents:
+            file.write(struct.pack(f"<{len(document)}H", *document))
+    with open(f"{prefix}.idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1))
+        file.write(struct.pack(f"<{len(lengths)}i", *lengths))
+        file.write(struct.pack(f"<{len(lengths)}q", *starts))
+        file.write(struct.pack(f"<{len(lengths) + 1}q", *range(len(lengths) + 1)))
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.holder.cleanup)
+        self.folder = pathlib.Path(self.holder.name)
+        write_tokens(self.folder / "tokens", [[1 + (7 * d + 3 * p) % 100 for p in range(40)] + [0]
+                                              for d in range(30)])
+
+    def experiment(self, overrides=None, text=None, **top):
+        """Writes experiment.yaml and returns its path."""
+        path = self.folder / "experiment.yaml"
+        if text is None:
+            keys = {**M0, "train_data_path": str(self.folder / "tokens"), **(overrides or {})}
+            module = {"framework": "megatron", "config": "pre_trainer.yaml", "model": "llama2_7B.yaml",
+                      "overrides": keys}
+            text = json.dumps({"work_group": "w", "user_name": "u", "exp_name": "e",
+                               "workspace": str(self.folder / "output"),
+                               "sevenfold": {"shuffle": False, "eod_token_id": 0},
+                               "modules": {"pre_trainer": module}, **top}, indent=1)
+        path.write_text(text)
+        return str(path)
+
+    def run_program(self, *arguments, environment=None):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, cwd=self.folder,
+                              env={**os.environ, **(environment or {})}, check=False)
+
+    def assert_refused(self, arguments, *words):
+        """Exit code 2, one sentence on stderr with these words, nothing left behind."""
+        result = self.run_program(*arguments)
+        self.assertEqual(result.returncode, 2, result)
+        lines = result.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertFalse((self.folder / "output").exists(), "something was written")
+        return lines[0]
+
+    # --- the job -------------------------------------------------------------------------------------------
+
+    def test_trains_and_says_what_comes_next(self):
+        result = self.run_program("train", self.experiment(), "--ranks", "2", "--out", "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([line["iteration"] for line in lines], [1, 2, 3])
+        self.assertIn("simulated cluster: 2 ranks", result.stdout)
+        self.assertIn("iteration        3/       3 | consumed samples:", result.stdout)
+        self.assertTrue(result.stdout.splitlines()[-1].startswith("next: sevenfold verify"))
+        self.assertEqual(result.stderr, "", "no progress bar without a terminal")
+
+    def test_verifies_a_layout_as_text_and_json(self):
+        result = self.run_program("verify", self.experiment(), "--ranks", "4")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("PASS", result.stdout)
+        result = self.run_program("verify", self.experiment(), "--ranks", "4", "--json", "--steps", "2")
+        report = json.loads(result.stdout)
+        self.assertTrue(report["pass"])
+        self.assertEqual(report["layout"]["dp"], 4)
+        self.assertEqual(len(report["steps"]), 2)
+        self.assertLessEqual(report["max_gradient_difference"], 1e-9)
+        self.assertEqual(report["axes_used"], {"dp": True})
+
+    def test_verify_fails_with_a_planted_fault(self):
+        result = self.run_program("verify", self.experiment(), "--ranks", "2",
+                                  environment={"SEVENFOLD_FAULTS": "dp-sum-missing"})
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("FAIL", result.stdout)
+        self.assertIn("planted faults are switched on", result.stderr)
+
+    def test_verify_shrinks_a_large_file(self):
+        big = {"num_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "num_query_groups": 8,
+               "ffn_hidden_size": 11008, "seq_length": 4096, "max_position_embeddings": 4096,
+               "vocab_size": 32000, "micro_batch_size": 2, "global_batch_size": 64, "mock_data": True,
+               "train_data_path": None}
+        result = self.run_program("verify", self.experiment(big), "--ranks", "8", "--shrink", "--json")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(json.loads(result.stdout)["layout"]["dp"], 2)
+
+    def test_stops_cleanly_when_asked(self):
+        process = subprocess.Popen([PROGRAM, "train", self.experiment({"train_iters": 1000000}), "--ranks", "2",
+                                    "--out", "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   cwd=self.folder)
+        metrics = self.folder / "run/metrics.jsonl"
+        deadline = time.time() + 120
+        while time.time() < deadline and not (metrics.exists() and metrics.stat().st_size > 0):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("as asked by a signal", output)
+        for line in metrics.read_text().splitlines():
+            json.loads(line)
+
+    # --- mistakes ------------------------------------------------------------------------------------------
+
+    def test_refuses_a_wrong_command_line(self):
+        self.assert_refused([])
+        self.assert_refused(["train"], "file")
+        self.assert_refused(["train", self.experiment(), "--no-such-option"], "--no-such-option")
+        self.assert_refused(["conjure"], "conjure")
+        self.assert_refused(["train", self.experiment(), "--resume", "maybe"], "maybe", "auto")
+        self.assert_refused(["train", self.experiment(), "--backend", "carrier-pigeon"], "carrier-pigeon", "threads")
+
+    def test_refuses_a_missing_file(self):
+        self.assert_refused(["train", "nowhere.yaml"], "nowhere.yaml")
+        self.assert_refused(["train", str(self.folder)], str(self.folder))
+
+    def test_refuses_unreadable_yaml_and_shows_the_line(self):
+        self.assert_refused(["train", self.experiment(text="work_group: a\nuser_name: [b\nexp_name: c\n")],
+                            "experiment.yaml:")
+        self.assert_refused(["train", self.experiment(text="")], "experiment.yaml")
+        self.assert_refused(["train", self.experiment(text="- a\n- b\n")], "experiment.yaml")
+
+    def test_refuses_files_that_extend_each_other(self):
+        (self.folder / "other.yaml").write_text("extends: experiment.yaml\n")
+        self.assert_refused(["train", self.experiment(text="extends: other.yaml\nwork_group: w\n")], "other.yaml")
+
+    def test_refuses_a_misspelt_key(self):
+        self.assert_refused(["train", self.experiment({"tensor_model_parallel_sise": 2})],
+                            "tensor_model_parallel_sise", "tensor_model_parallel_size", "experiment.yaml:")
+        self.assert_refused(["train", self.experiment(), "hiden_size=64"], "hiden_size", "hidden_size")
+
+    def test_refuses_a_value_of_the_wrong_type(self):
+        self.assert_refused(["train", self.experiment({"hidden_size": "wide"})], "hidden_size", "wide")
+
+    def test_refuses_batches_that_do_not_divide(self):
+        line = self.assert_refused(["train", self.experiment({"global_batch_size": 6, "micro_batch_size": 2}),
+                                    "--ranks", "2"], "6", "2", "4", "8")
+        self.assertIn("global_batch_size", line)
+        self.assert_refused(["train", self.experiment({"micro_batch_size": 0})], "micro_batch_size", "0")
+
+    def test_refuses_an_impossible_world_size(self):
+        self.assert_refused(["train", self.experiment({"tensor_model_parallel_size": 2}), "--ranks", "3"],
+                            "tensor_model_parallel_size", "3")
+        self.assert_refused(["train", self.experiment(), "--ranks", "0"], "0")
+        self.assert_refused(["train", self.experiment(), "--ranks", "-2"], "-2")
+
+    def test_refuses_what_it_cannot_do_yet(self):
+        self.assert_refused(["train", self.experiment({"bf16": True})], "bf16", "--precision fp32")
+        self.assert_refused(["train", self.experiment({"mock_data": True, "train_data_path": None})], "mock_data")
+        self.assert_refused(["train", self.experiment({"num_experts": 8})], "num_experts")
+        self.assert_refused(["verify", self.experiment({"tensor_model_parallel_size": 2}), "--ranks", "4"],
+                            "tensor_model_parallel_size")
+
+    def test_refuses_missing_and_corrupt_data(self):
+        self.assert_refused(["train", self.experiment({"train_data_path": str(self.folder / "absent")})], "absent")
+        index = self.folder / "tokens.idx"
+        whole = index.read_bytes()
+        index.write_bytes(whole[:100])
+        self.assert_refused(["train", self.experiment()], "tokens.idx")
+        index.write_bytes(b"PK" + whole[2:])
+        self.assert_refused(["train", self.experiment()], "tokens.idx")
+        index.write_bytes(whole)
+        tokens = self.folder / "tokens.bin"
+        tokens.write_bytes(tokens.read_bytes()[:-4])
+        self.assert_refused(["train", self.experiment()], "tokens.bin")
+
+    def test_refuses_a_token_beyond_the_vocabulary(self):
+        self.assert_refused(["train", self.experiment({"vocab_size": 60})], "tokens", "60")
+
+    def test_refuses_an_output_directory_that_it_cannot_write(self):
+        (self.folder / "file").write_text("not a directory")
+        self.assert_refused(["train", self.experiment(), "--out", str(self.folder / "file/run")], "file/run")
+        self.assert_refused(["data", "prepare", "--input", str(self.folder / "experiment.yaml"), "--output",
+                             str(self.folder / "file/tokens")], "file")
+
+    def test_refuses_to_write_over_a_run_without_resume(self):
+        taken = self.folder / "run"
+        taken.mkdir()
+        (taken / "metrics.jsonl").write_text("{}\n")
+        self.assert_refused(["train", self.experiment(), "--out", str(taken), "--resume", "none"], "--resume")
+        self.assertEqual((taken / "metrics.jsonl").read_text(), "{}\n")
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)
