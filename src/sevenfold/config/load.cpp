@@ -1,7 +1,6 @@
 #include "sevenfold/config/load.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "sevenfold/config/experiment.h"
 #include "sevenfold/config/key_policy.h"
@@ -52,7 +51,7 @@ int64_t ranks_per_node(const Experiment& experiment, const LoadOptions& options)
 
 void add_entries(Config& config, const std::string& prefix, const Value& map) {
   for (const auto& [key, value] : map.map)
-    config.entries.push_back(ConfigEntry{prefix + key, to_json(value).dump(), value.origin.text()});
+    config.entries.push_back(ConfigEntry{prefix + key, to_json_text(value), value.origin.text()});
 }
 
 // The run as an experiment that needs no preset: the module is flattened, which a reader knows by

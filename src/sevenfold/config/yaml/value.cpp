@@ -138,8 +138,7 @@ std::string kind_name(ValueKind kind) {
 
 std::string brief(const Value& value) {
   if (value.is_null()) return "null";
-  if (value.is_list() || value.is_map())
-    return to_json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (value.is_list() || value.is_map()) return to_json_text(value);
   return value.text;
 }
 
@@ -167,6 +166,10 @@ nlohmann::json to_json(const Value& value) {
     }
   }
   return nullptr;
+}
+
+std::string to_json_text(const Value& value) {
+  return to_json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string to_yaml(const Value& value, int indent) {

@@ -56,6 +56,9 @@ std::string brief(const Value& value);
 
 nlohmann::json to_json(const Value& value);
 
+// The same on one line; bytes that are not UTF-8 are replaced.
+std::string to_json_text(const Value& value);
+
 // YAML text that reads back as the same value under the YAML 1.1 rules of scalar.h. `indent` in
 // spaces.
 std::string to_yaml(const Value& value, int indent = 0);
