@@ -1,0 +1,121 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "config/experiment_files.h"
+#include "sevenfold/cli/commands.h"
+
+namespace sevenfold {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string error;
+};
+
+// Runs `sevenfold config WORDS...` inside this program.
+Outcome run_config(std::vector<std::string> words) {
+  words.insert(words.begin(), {"sevenfold", "config"});
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  CLI::App app("test", "sevenfold");
+  app.require_subcommand(1);
+  Outcome outcome;
+  int exit_code = 0;
+  cli::add_config_command(app, exit_code);
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  outcome.exit_code = cli::run_program(app, static_cast<int>(argv.size()), argv.data(), exit_code);
+  outcome.out = ::testing::internal::GetCapturedStdout();
+  outcome.error = ::testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+class ConfigCommand : public ::testing::Test {
+ protected:
+  ExperimentFiles files_;
+  std::string file_ =
+      files_.write("run.yaml", small_llama("      wandb_project: p\n      zzz_mine: 1\n"));
+};
+
+TEST_F(ConfigCommand, ShowsValuesWithTheirOrigins) {
+  const Outcome outcome = run_config({file_, "seed=7"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\nhidden_size +32 +[^ ]*run.yaml:12\n"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\nseed +7 +override\n"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\nsequence_parallel +false +fix-up\n"));
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("\nlayernorm_epsilon +null +built-in default\n"));
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex(
+                  "\nadam_beta1 +0.9 +built-in preset modules/megatron/pre_trainer.yaml:"));
+  EXPECT_THAT(outcome.out, HasSubstr("27 used, 1 ignored, 1 unknown"));
+  EXPECT_THAT(outcome.out, EndsWith("next: sevenfold train " + file_ + " 'seed=7'\n"));
+}
+
+TEST_F(ConfigCommand, NamesAPrecisionInTheNextCommandWhenOnlyThatIsMissing) {
+  EXPECT_THAT(run_config({file_, "bf16=true"}).out,
+              EndsWith("next: sevenfold train " + file_ + " 'bf16=true' --precision fp32\n"));
+  EXPECT_THAT(run_config({file_, "num_experts=4"}).out,
+              EndsWith("next: sevenfold mesh " + file_ + " --world 1\n"));
+}
+
+TEST_F(ConfigCommand, PrintsOneJsonDocument) {
+  const Outcome outcome = run_config({file_, "--json", "num_experts=4"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(document["values"]["hidden_size"]["value"], 32);
+  EXPECT_THAT(document["values"]["hidden_size"]["origin"].get<std::string>(),
+              EndsWith("run.yaml:12"));
+  EXPECT_EQ(document["unsupported"][0]["key"], "num_experts");
+  EXPECT_EQ(document["unknown"][0]["key"], "zzz_mine");
+  EXPECT_EQ(document["keys"]["ignored"], 1);
+}
+
+TEST_F(ConfigCommand, PrintsRawParametersWithoutCoercionRulesAndFixUps) {
+  const Outcome outcome = run_config({file_, "--raw", "lr=1e-5", "micro_batch_size=0"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(document["lr"], "1e-5");
+  EXPECT_EQ(document["micro_batch_size"], 0);
+  EXPECT_EQ(document["sequence_parallel"], true);
+  EXPECT_EQ(document.contains("layernorm_epsilon"), false);
+}
+
+TEST_F(ConfigCommand, PutsErrorsInOneLineWithExitCode2) {
+  const Outcome outcome = run_config({file_, "hiden_size=2"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(
+      outcome.error,
+      "config: override hiden_size=2: there is no key hiden_size; did you mean hidden_size?\n");
+  EXPECT_EQ(run_config({"no/such.yaml"}).exit_code, 2);
+  EXPECT_EQ(run_config({file_, "--bogus"}).error,
+            "sevenfold: there is no option --bogus; see `sevenfold config --help`\n");
+  EXPECT_EQ(run_config({}).exit_code, 2);
+  EXPECT_EQ(run_config({file_, "--strict"}).exit_code, 2);
+  EXPECT_THAT(run_config({file_, "--as", "torchtitan"}).error,
+              HasSubstr("--as torchtitan: translating"));
+}
+
+TEST_F(ConfigCommand, ToleratesDashesBeforeAKey) {
+  EXPECT_THAT(run_config({file_, "--seed=9"}).out,
+              ::testing::ContainsRegex("\nseed +9 +override\n"));
+}
+
+TEST_F(ConfigCommand, ListsAllKeys) {
+  const Outcome outcome = run_config({"--help-keys"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("\nnum_layers +an integer +24 +acts +transformer layers\n"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex(
+                               "\nnum_experts +an integer +null +not yet +mixture of experts\n"));
+  EXPECT_GT(nlohmann::json::parse(run_config({"--help-keys", "--json"}).out)["keys"].size(), 650u);
+}
+
+}  // namespace
+}  // namespace sevenfold
