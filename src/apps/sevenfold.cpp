@@ -1,11 +1,13 @@
-// sevenfold: the torch-free half. Starts in milliseconds; hands train and verify to sevenfold-engine.
+// sevenfold: the torch-free half. Starts in milliseconds; hands train and verify to
+// sevenfold-engine.
 
 #include "sevenfold/cli/commands.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains transformer models under any combination of seven parallel dimensions, proves that a "
-               "layout computes what one rank computes, and plans runs.",
-               "sevenfold");
+  CLI::App app(
+      "Trains transformer models under any combination of seven parallel dimensions, proves that a "
+      "layout computes what one rank computes, and plans runs.",
+      "sevenfold");
   app.require_subcommand(1);
   app.set_version_flag("--version", SEVENFOLD_VERSION);
   int exit_code = 0;

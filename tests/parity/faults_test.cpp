@@ -21,10 +21,11 @@ TEST_P(PlantedFault, IsCaughtByVerify) {
 #endif
   install_allocator();
   const TemporaryDirectory directory;
-  // Unequal numbers of trained tokens, accumulation and a tied table: every fault of the slice
-  // shows here.
-  const testing::Experiment experiment =
-      testing::m0_experiment(directory, "D3", 2, {{"untie_embeddings_and_output_weights", false}});
+  // Unequal numbers of trained tokens, accumulation, a tied table, and a step that leaves samples
+  // over: every fault of the slice shows here.
+  const testing::Experiment experiment = testing::m0_experiment(
+      directory, "D3", 2,
+      {{"untie_embeddings_and_output_weights", false}, {"global_batch_size", 4}});
   const Config config = proof_config(experiment.config);
   const VerifyReport report = verify_layout(
       config, *experiment.data, {.steps = 2, .faults = FaultSet().enable(GetParam().fault)});
@@ -33,8 +34,8 @@ TEST_P(PlantedFault, IsCaughtByVerify) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()),
-                         [](const auto& info) {
-                           std::string name(info.param.name);
+                         [](const auto& instance) {
+                           std::string name(instance.param.name);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -31,8 +31,9 @@ testing::Experiment golden_experiment(const json& golden, const TemporaryDirecto
   return testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
 }
 
-#define EXPECT_RELATIVE(value, expected) \
-  EXPECT_NEAR((value), (expected), kTolerance* std::fabs(expected))
+void expect_relative(double value, const json& expected) {
+  EXPECT_NEAR(value, expected.get<double>(), kTolerance * std::fabs(expected.get<double>()));
+}
 
 void expect_steps(const json& golden, const LayoutTrace& trace) {
   ASSERT_EQ(trace.steps.size(), golden["steps"].size());
@@ -40,12 +41,11 @@ void expect_steps(const json& golden, const LayoutTrace& trace) {
     const json& step = golden["steps"][i];
     const StepResult& result = trace.steps[i];
     SCOPED_TRACE("step " + std::to_string(i + 1));
-    EXPECT_RELATIVE(result.loss, step["lm_loss"].get<double>());
-    EXPECT_RELATIVE(result.gradient_norm, step["grad_norm"].get<double>());
+    expect_relative(result.loss, step["lm_loss"]);
+    expect_relative(result.gradient_norm, step["grad_norm"]);
     EXPECT_EQ(result.learning_rate, step["lr"].get<double>());
     EXPECT_EQ(result.trained_tokens, step["trained_tokens"].get<int64_t>());
-    if (step.contains("clip_factor"))
-      EXPECT_RELATIVE(result.clip_factor, step["clip_factor"].get<double>());
+    if (step.contains("clip_factor")) expect_relative(result.clip_factor, step["clip_factor"]);
   }
 }
 
@@ -109,7 +109,7 @@ TEST_P(Golden, HoldsOnFourDataParallelRanks) {
 INSTANTIATE_TEST_SUITE_P(Cases, Golden,
                          ::testing::Values("m0_d3", "m0_tied_d1", "m0l_d3", "m0_adamw_d1",
                                            "x_m0_clip_d3"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace
 }  // namespace sevenfold

@@ -123,7 +123,7 @@ TEST(SinglePrecision, FollowsOneRankToItsRounding) {
   install_allocator();
   const TemporaryDirectory directory;
   const testing::Experiment experiment =
-      testing::m0_experiment(directory, "D3", 4, {}, {{"precision", "fp32"}});
+      testing::m0_experiment(directory, "D3", 4, json::object(), {{"precision", "fp32"}});
   const VerifyReport report = verify_layout(proof_config(experiment.config), *experiment.data, {});
   EXPECT_TRUE(report.pass) << report.failure();
   EXPECT_EQ(report.tolerance, 1e-4);

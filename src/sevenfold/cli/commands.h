@@ -4,16 +4,16 @@
 
 namespace sevenfold::cli {
 
-// Each adds one subcommand to the program. Its callback does the work and sets `exit_code`; errors leave it
-// as exceptions (ConfigError, DataError: exit code 2; others: 1).
+// Each adds one subcommand to the program. Its callback does the work and sets `exit_code`; errors
+// leave it as exceptions (ConfigError, DataError: exit code 2; others: 1).
 void add_config_command(CLI::App& app, int& exit_code);
 void add_data_command(CLI::App& app, int& exit_code);
 void add_mesh_command(CLI::App& app, int& exit_code);
 // train and verify: hands the whole command line to sevenfold-engine, found next to this program.
 void add_engine_commands(CLI::App& app, int argc, char** argv);
 
-// Runs `body` (parse and commands) and turns every outcome into the contract: exit code 0, 1 or 2 and one
-// sentence on stderr. `program` heads the sentence.
+// Runs `body` (parse and commands) and turns every outcome into the contract: exit code 0, 1 or 2
+// and one sentence on stderr. `program` heads the sentence.
 int run_program(CLI::App& app, int argc, char** argv, const int& exit_code);
 
 }  // namespace sevenfold::cli

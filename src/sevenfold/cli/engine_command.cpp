@@ -16,10 +16,11 @@ namespace {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const std::filesystem::path engine = self.parent_path() / "sevenfold-engine";
   if (!std::filesystem::exists(engine, ignored))
-    raise<ConfigError>("sevenfold: `{}` needs sevenfold-engine, which is not at {}; build it with "
-                       "`cmake --preset release && cmake --build --preset release` (it needs LibTorch: "
-                       "apt-get install libtorch-dev)",
-                       argv[1], engine.string());
+    raise<ConfigError>(
+        "sevenfold: `{}` needs sevenfold-engine, which is not at {}; build it with "
+        "`cmake --preset release && cmake --build --preset release` (it needs LibTorch: "
+        "apt-get install libtorch-dev)",
+        argv[1], engine.string());
   std::fflush(stdout);
   execv(engine.c_str(), argv);
   raise<Error>("sevenfold: cannot start {}: {}", engine.string(), std::strerror(errno));
@@ -29,8 +30,9 @@ namespace {
 
 void add_engine_commands(CLI::App& app, int argc, char** argv) {
   (void)argc;
-  for (const auto& [name, help] : {std::pair{"train", "Train an experiment file"},
-                                   std::pair{"verify", "Show that a layout computes what one rank computes"}}) {
+  for (const auto& [name, help] :
+       {std::pair{"train", "Train an experiment file"},
+        std::pair{"verify", "Show that a layout computes what one rank computes"}}) {
     CLI::App* command = app.add_subcommand(name, help);
     command->prefix_command();
     command->set_help_flag();  // the engine's own help answers

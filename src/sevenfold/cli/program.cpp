@@ -18,17 +18,29 @@ std::string command_path(const CLI::App& app) {
   return path;
 }
 
+// A first word that is no command would otherwise be reported as a missing one.
+void check_command_name(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-' || app.get_subcommand_no_throw(argv[1]) != nullptr) return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({}))
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  raise<ConfigError>("{}: no command is called '{}'; commands are {}; see `{} --help`",
+                     app.get_name(), argv[1], known, app.get_name());
+}
+
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
+    check_command_name(app, argc, argv);
     app.parse(argc, argv);
     std::fflush(stdout);
     return exit_code;
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}; see `{} --help`\n", app.get_name(), error.what(), command_path(app));
+    fmt::print(stderr, "{}: {}; see `{} --help`\n", app.get_name(), error.what(),
+               command_path(app));
     return 2;
   } catch (const ConfigError& error) {
     fmt::print(stderr, "{}\n", error.what());

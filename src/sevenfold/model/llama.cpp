@@ -93,7 +93,9 @@ class DecoderLayer final : public Layer {
 class HeadLayer final : public Layer {
  public:
   HeadLayer(Parameter* norm, Parameter* table, double epsilon, bool drop_table_gradient)
-      : norm_(norm), table_(table), epsilon_(epsilon), drop_table_gradient_(drop_table_gradient) {}
+      : norm_(norm), table_(table), epsilon_(epsilon), drop_table_gradient_(drop_table_gradient) {
+    dropped_.begin(0, BackwardPart::kInputOnly);
+  }
 
   LayerOutput forward(const LayerInput& input) const override {
     const Microbatch& microbatch = *input.microbatch;
