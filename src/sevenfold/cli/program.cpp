@@ -20,10 +20,12 @@ std::string command_path(const CLI::App& app) {
 
 // A first word that is no command would otherwise be reported as a missing one.
 void check_command_name(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-' || app.get_subcommand_no_throw(argv[1]) != nullptr) return;
+  if (argc < 2 || argv[1][0] == '-') return;
   std::string known;
-  for (const CLI::App* command : app.get_subcommands({}))
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == argv[1]) return;
     known += (known.empty() ? "" : ", ") + command->get_name();
+  }
   raise<ConfigError>("{}: no command is called '{}'; commands are {}; see `{} --help`",
                      app.get_name(), argv[1], known, app.get_name());
 }

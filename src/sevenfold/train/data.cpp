@@ -32,7 +32,7 @@ int64_t validation_samples(const Config& config, const SampleSource& valid) {
   return std::min(valid.num_samples(), config.run.eval_iters * config.batch.global_batch_size);
 }
 
-DataSources open_run_data(Config& config, const DataProgress& progress) {
+DataSources open_run_data(const Config& config, const DataProgress& progress) {
   if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
   const RunLength length{.train_iters = config.run.train_iters,
                          .global_batch_size = config.batch.global_batch_size,

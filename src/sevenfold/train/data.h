@@ -11,10 +11,9 @@ namespace sevenfold {
 using DataProgress = std::function<void(const std::string& what, double fraction)>;
 
 // Opens the training (and, where the run validates, the validation) samples of an experiment. Runs
-// `data prepare` first when the file has a `sevenfold.prepare` block and its output does not exist;
-// vocabulary and end-of-document id then follow from the tokenizer where the file does not give
-// them. Throws ConfigError or DataError before anything of the run is written.
-DataSources open_run_data(Config& config, const DataProgress& progress = {});
+// `data prepare` first when the file has a `sevenfold.prepare` block and its output does not exist.
+// Throws ConfigError or DataError before anything of the run is written.
+DataSources open_run_data(const Config& config, const DataProgress& progress = {});
 
 // Whether the run evaluates at all.
 bool validates(const RunConfig& run);
