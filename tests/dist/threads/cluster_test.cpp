@@ -12,6 +12,7 @@ namespace sevenfold {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(RunRanks, GivesEveryRankItsContextAndGroups) {
   const Mesh mesh(MeshShape{.tp = 2, .dp = 2, .pp = 2});
@@ -69,8 +70,15 @@ TEST(RunRanks, ReportsBugsAndErrorsOfLibTorchWithTheirRank) {
   try {
     run([] { at::ones({2, 3}).matmul(at::ones({2, 3})); });
     ADD_FAILURE();
-  } catch (const c10::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("in rank 1"));
+  } catch (const InternalError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: LibTorch: "));
+    EXPECT_THAT(error.what(), Not(HasSubstr("frame #"))) << "a stack trace is not for users";
+  }
+  try {
+    run([] { throw std::bad_alloc(); });
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: out of memory"));
   }
   try {
     run([] { SEVENFOLD_CHECK_EQ(2 + 2, 5); });

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <new>
 #include <numeric>
 #include <vector>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/blas.h"
 #include "sevenfold/dist/threads/team.h"
@@ -67,9 +69,13 @@ void run_rank(RankContext& context, const ClusterOptions& options,
     // Bugs are reported with their rank; the other kinds of error say themselves what they are
     // about.
     raise<InternalError>("rank {}: {}", context.rank, error.what());
-  } catch (c10::Error& error) {
-    error.add_context("in rank " + std::to_string(context.rank));
-    throw;
+  } catch (const c10::Error& error) {
+    raise<InternalError>("rank {}: LibTorch: {}", context.rank, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    raise<Error>(
+        "rank {}: out of memory with {} of tensors on this rank; use a smaller micro batch, "
+        "sequence or model",
+        context.rank, format_bytes(context.memory.live_total()));
   }
 }
 
