@@ -39,6 +39,7 @@ void print_json(const VerifyReport& report) {
       {"max_gradient_difference", report.max_gradient_difference},
       {"worst_parameter", report.worst_parameter},
       {"replicas_equal", report.replicas_equal},
+      {"unequal_tokens", report.unequal_tokens},
       {"axes_used", report.axes_used},
       {"steps", steps},
       {"pass", report.pass}};
@@ -68,6 +69,10 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
              report.replicas_equal ? "yes" : "NO");
   for (const auto& [axis, used] : report.axes_used)
     fmt::print("{:<44}{:>12}\n", fmt::format("bytes sent over {}", axis), used ? "yes" : "NO");
+  if (!report.unequal_tokens)
+    fmt::print(
+        "note: every micro batch trains the same number of tokens, so a mistake in averaging would "
+        "not show on this data; --shrink makes unequal ones\n");
   if (report.pass) {
     fmt::print("\nPASS: the layout computes what one rank computes\n");
   } else {

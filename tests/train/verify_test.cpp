@@ -58,6 +58,18 @@ TEST(VerifyLayout, PassesOnAShrunkLayoutWithMadeUpTokens) {
   const VerifyReport report = verify_layout(config, source, {});
   EXPECT_TRUE(report.pass) << report.failure();
   EXPECT_EQ(report.layout.dp, 2);
+  EXPECT_TRUE(report.unequal_tokens);
+}
+
+TEST(VerifyLayout, SaysWhenEqualTokenCountsHideMistakesOfAveraging) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const auto experiment = testing::m0_experiment(directory, "D3", 2, {{"eod_mask_loss", false}});
+  const VerifyReport report =
+      verify_layout(proof_config(experiment.config), *experiment.data,
+                    {.steps = 1, .faults = FaultSet().enable(Fault::kMeanPerMicrobatch)});
+  EXPECT_FALSE(report.unequal_tokens);
+  EXPECT_TRUE(report.pass) << "the planted fault shows after all: the note is no longer needed";
 }
 
 TEST(VerifyReport, NamesTheFirstRuleThatDoesNotHold) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <mutex>
 
 #include "sevenfold/core/error.h"
@@ -101,7 +102,12 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                 }
                 const StepResult report = trainer.apply_gradients(step);
                 equal = replicas_equal(trainer, rank) && equal;
-                if (rank.rank == 0) trace.steps[at] = report;
+                if (rank.rank == 0) {
+                  trace.steps[at] = report;
+                  const std::vector<int64_t>& tokens = trainer.microbatch_tokens();
+                  trace.unequal_tokens |= std::adjacent_find(tokens.begin(), tokens.end(),
+                                                             std::not_equal_to<>()) != tokens.end();
+                }
               }
               for (const Parameter* parameter : trainer.parameters())
                 weights.write(*parameter, parameter->weight(), rank);

@@ -23,6 +23,9 @@ struct LayoutTrace {
   std::map<std::string, at::Tensor> final_weights;  // global shape
   bool replicas_equal = true;  // equal bits of everything replicated, after every step
   std::map<std::string, int64_t> axis_bytes;  // bytes sent on groups over each axis, all ranks
+  // Whether two micro batches of rank 0 had different numbers of unmasked tokens. Where all have
+  // the same, averages of averages come out right and mistakes of that kind do not show.
+  bool unequal_tokens = false;
   std::string undeclared_bytes;  // a rank whose parameter bytes are not what its ShardSpecs say
 };
 

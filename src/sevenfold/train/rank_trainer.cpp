@@ -85,8 +85,11 @@ void RankTrainer::compute_gradients(int64_t iteration) {
 // any has loss 0.
 void RankTrainer::seed_losses(std::vector<Microbatch>& microbatches) {
   double local = 0.0;
-  for (const Microbatch& microbatch : microbatches)
+  microbatch_tokens_.clear();
+  for (const Microbatch& microbatch : microbatches) {
     local += static_cast<double>(microbatch.trained_tokens);
+    microbatch_tokens_.push_back(microbatch.trained_tokens);
+  }
   trained_tokens_ = scalar(local);
   rank_.group("dp").all_reduce(trained_tokens_).wait();
   const at::Tensor seed = trained_tokens_.clamp_min(1.0).reciprocal().squeeze(0);

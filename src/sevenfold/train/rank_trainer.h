@@ -50,6 +50,8 @@ class RankTrainer {
   ValidationResult evaluate(const SampleSource& data, int64_t num_samples);
 
   const std::vector<Parameter*>& parameters() const { return parameters_; }
+  // Unmasked tokens of each micro batch of the last step, on this rank.
+  const std::vector<int64_t>& microbatch_tokens() const { return microbatch_tokens_; }
   int64_t parameter_bytes() const;
 
  private:
@@ -70,6 +72,7 @@ class RankTrainer {
   std::unique_ptr<Optimizer> optimizer_;
   BatchLoader loader_;
   at::Tensor trained_tokens_;  // of the global batch, fp64 scalar
+  std::vector<int64_t> microbatch_tokens_;
 };
 
 at::ScalarType model_dtype(Precision precision);

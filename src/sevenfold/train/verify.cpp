@@ -143,6 +143,7 @@ VerifyReport verify_layout(const Config& config, const SampleSource& source,
       trace_layout(config, source, {.steps = options.steps, .faults = options.faults});
   compare(reference, layout, report);
   report.replicas_equal = layout.replicas_equal;
+  report.unequal_tokens = reference.unequal_tokens;
   report.axes_used = used_axes(config.mesh, layout);
   report.undeclared_bytes = layout.undeclared_bytes;
   report.pass = report.failure().empty();

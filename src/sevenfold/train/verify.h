@@ -34,6 +34,7 @@ struct VerifyReport {
   double max_gradient_difference = 0.0;
   std::string worst_parameter;
   bool replicas_equal = false;
+  bool unequal_tokens = false;            // see LayoutTrace: false weakens the proof
   std::map<std::string, bool> axes_used;  // every axis of degree > 1
   std::string undeclared_bytes;
   std::vector<VerifyStep> steps;
