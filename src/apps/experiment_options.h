@@ -14,7 +14,7 @@ struct ExperimentOptions {
   void add_to(CLI::App& command);
 };
 
-// Reads the environment; the only place in the engine that does.
+// A variable of this process's environment.
 std::optional<std::string> read_environment(const std::string& name);
 // SEVENFOLD_FAULTS; warns loudly on stderr when any is set.
 FaultSet planted_faults();

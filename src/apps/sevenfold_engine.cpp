@@ -1,12 +1,12 @@
 // sevenfold-engine: the torch half. Started by `sevenfold`, which stands next to it.
 
+#include "apps/blas_kernels.h"
 #include "apps/engine_commands.h"
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/dist/allocator.h"
-#include "sevenfold/dist/blas.h"
 
 int main(int argc, char** argv) {
-  sevenfold::restart_with_fitting_blas_kernels(argv);
+  sevenfold::apps::restart_with_fitting_blas_kernels(argv);
   sevenfold::configure_process_memory();
   sevenfold::install_allocator();
   CLI::App app("Trains an experiment file and proves layouts.", "sevenfold");

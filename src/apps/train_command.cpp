@@ -46,12 +46,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->check(CLI::NonNegativeNumber);
   command->callback([arguments, &exit_code] {
     const Resume resume = parse_resume(arguments->resume);
-    Config config = load_and_report(arguments->experiment.load, stdout);
+    const Config config = load_and_report(arguments->experiment.load, stdout);
     refuse_unsupported(config);
     const TrainOutcome outcome =
-        train(std::move(config), {.resume = resume,
-                                  .threads_per_rank = arguments->threads_per_rank,
-                                  .faults = planted_faults()});
+        train(config, {.resume = resume, .threads_per_rank = arguments->threads_per_rank});
     print_outcome(outcome, *arguments);
     exit_code = 0;
   });

@@ -18,6 +18,11 @@ struct VerifyArguments {
   bool json = false;
 };
 
+// Keys whose values --shrink does not use: the tokens are made up and the vocabulary is cut.
+const std::vector<std::string> kReplacedByShrinking = {
+    "mock_data",  "data_path",    "train_data_path", "valid_data_path",
+    "vocab_size", "eod_token_id", "eod_mask_loss"};
+
 nlohmann::ordered_json layout_json(const MeshShape& mesh) {
   return {{"tp", mesh.tp}, {"cp", mesh.cp}, {"dp", mesh.dp},
           {"pp", mesh.pp}, {"ep", mesh.ep}, {"etp", mesh.etp}};
@@ -68,7 +73,8 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
   fmt::print("{:<44}{:>12}\n", "replicas equal after every step",
              report.replicas_equal ? "yes" : "NO");
   for (const auto& [axis, used] : report.axes_used)
-    fmt::print("{:<44}{:>12}\n", fmt::format("bytes sent over {}", axis), used ? "yes" : "NO");
+    fmt::print("{:<44}{:>12}\n", fmt::format("gradients computed over {}", axis),
+               used ? "yes" : "NO");
   if (!report.unequal_tokens)
     fmt::print(
         "note: every micro batch trains the same number of tokens, so a mistake in averaging would "
@@ -85,8 +91,7 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
 VerifyReport run_verify(const VerifyArguments& arguments) {
   // Text output begins with the notices; a JSON document stands alone.
   Config config = load_and_report(arguments.experiment.load, arguments.json ? stderr : stdout);
-  refuse_unsupported(config, arguments.shrink ? std::vector<std::string>{"mock_data"}
-                                              : std::vector<std::string>{});
+  refuse_unsupported(config, arguments.shrink ? kReplacedByShrinking : std::vector<std::string>{});
   config = proof_config(std::move(config));
   const VerifyOptions options{.steps = arguments.steps, .faults = planted_faults()};
   if (!arguments.shrink) {

@@ -20,7 +20,8 @@ StepMetrics sample_metrics() {
           .loss = 5.5,
           .grad_norm = 2.25,
           .lr = 0.001,
-          .tokens = 248,
+          .tokens = 256,
+          .trained_tokens = 248,
           .step_time_s = 0.5,
           .tokens_per_s = 496.0,
           .bubble_rate = 0.0,
@@ -36,12 +37,12 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 }
 
 TEST(Metrics, LinesHaveTheKeysOfTheContractInOrder) {
-  EXPECT_EQ(
-      to_json_line(sample_metrics()),
-      R"({"iteration":1,"loss":5.5,"grad_norm":2.25,"lr":0.001,"tokens":248,"step_time_s":0.5,)"
-      R"("tokens_per_s":496.0,"bubble_rate":0.0,"exposed_communication_s":0.125,)"
-      R"("peak_memory_bytes":{"total":21,"parameters":1,"gradients":2,"optimizer":3,)"
-      R"("activations":4,"communication":11}})");
+  EXPECT_EQ(to_json_line(sample_metrics()),
+            R"({"iteration":1,"loss":5.5,"grad_norm":2.25,"lr":0.001,"tokens":256,)"
+            R"("trained_tokens":248,"step_time_s":0.5,)"
+            R"("tokens_per_s":496.0,"bubble_rate":0.0,"exposed_communication_s":0.125,)"
+            R"("peak_memory_bytes":{"total":21,"parameters":1,"gradients":2,"optimizer":3,)"
+            R"("activations":4,"communication":11}})");
   EXPECT_EQ(to_json_line(ValidationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7}),
             R"({"iteration":10,"validation_loss":2.5,"validation_tokens":7})");
 }

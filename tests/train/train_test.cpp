@@ -55,6 +55,10 @@ TEST(Train, WritesALinePerStepAndPerValidation) {
   EXPECT_EQ(lines[4]["loss"].get<double>(), outcome.loss);
   EXPECT_EQ(lines[4]["peak_memory_bytes"]["parameters"], 43'616 * 4);
   EXPECT_EQ(lines[4]["peak_memory_bytes"]["gradients"], 43'616 * 4);
+  EXPECT_EQ(lines[0]["tokens"], 8 * 32);
+  EXPECT_EQ(lines[0]["trained_tokens"], 248);
+  EXPECT_NEAR(lines[0]["tokens_per_s"].get<double>() * lines[0]["step_time_s"].get<double>(), 256.0,
+              1e-6);
   for (const char* key : {"grad_norm", "lr", "tokens", "step_time_s", "tokens_per_s", "bubble_rate",
                           "exposed_communication_s"})
     EXPECT_TRUE(lines[0].contains(key)) << key;

@@ -78,10 +78,12 @@ TEST(VerifyReport, NamesTheFirstRuleThatDoesNotHold) {
   report.replicas_equal = true;
   EXPECT_EQ(report.failure(), "");
   report.axes_used = {{"dp", false}};
-  EXPECT_EQ(report.failure(), "no bytes were sent over axis dp: the layout replicates silently");
+  EXPECT_EQ(report.failure(),
+            "gradients were computed without sending what axis dp must send: the layout replicates "
+            "silently");
   report.replicas_equal = false;
   EXPECT_EQ(report.failure(),
-            "replicated weights are not the same bits on all ranks after every step");
+            "replicated weights, gradients or optimizer states are not the same bits on all ranks");
   report.max_gradient_difference = std::numeric_limits<double>::infinity();
   report.worst_parameter = "lm_head.weight";
   EXPECT_EQ(report.failure(),

@@ -92,17 +92,14 @@ class DecoderLayer final : public Layer {
 // Final norm, output table and loss.
 class HeadLayer final : public Layer {
  public:
-  HeadLayer(Parameter* norm, Parameter* table, double epsilon, bool drop_table_gradient)
-      : norm_(norm), table_(table), epsilon_(epsilon), drop_table_gradient_(drop_table_gradient) {
-    dropped_.begin(0, BackwardPart::kInputOnly);
-  }
+  HeadLayer(Parameter* norm, Parameter* table, double epsilon)
+      : norm_(norm), table_(table), epsilon_(epsilon) {}
 
   LayerOutput forward(const LayerInput& input) const override {
     const Microbatch& microbatch = *input.microbatch;
     const at::Tensor& x_BTD = input.boundary.hidden_BTD;
     const at::Tensor x_ND = rms_norm(x_BTD, *norm_, epsilon_).view({-1, x_BTD.size(2)});
-    WeightGradients& gradients = drop_table_gradient_ ? dropped_ : *input.weight_gradients;
-    const at::Tensor logits_NV = linear(x_ND, *table_, gradients);
+    const at::Tensor logits_NV = linear(x_ND, *table_, *input.weight_gradients);
     const at::Tensor loss = cross_entropy_sum(logits_NV, microbatch.labels_BT.reshape(-1),
                                               microbatch.mask_BT.reshape(-1));
     return {.boundary = {}, .losses = {{loss, microbatch.loss_seed}}};
@@ -113,16 +110,13 @@ class HeadLayer final : public Layer {
   Parameter* norm_;
   Parameter* table_;
   double epsilon_;
-  bool drop_table_gradient_;           // Fault::kTiedGradientDropped
-  mutable WeightGradients dropped_{};  // never run
 };
 
 class LlamaBuilder {
  public:
   explicit LlamaBuilder(const ModelConfig& config) : config_(config) {}
 
-  ModelPart build(at::ScalarType dtype, FaultSet faults) {
-    if (faults.has(Fault::kTiedGradientDropped)) drop_table_gradient_ = config_.tied_embeddings;
+  ModelPart build(at::ScalarType dtype) {
     Parameter* table = add("model.embed_tokens.weight", ParameterKind::kTable,
                            {config_.vocab_size, config_.hidden_size});
     part_.layers.push_back(std::make_unique<EmbeddingLayer>(table));
@@ -136,8 +130,7 @@ class LlamaBuilder {
     Parameter* head = config_.tied_embeddings ? table
                                               : add("lm_head.weight", ParameterKind::kMatrix,
                                                     {config_.vocab_size, config_.hidden_size});
-    part_.layers.push_back(
-        std::make_unique<HeadLayer>(norm, head, config_.norm_epsilon, drop_table_gradient_));
+    part_.layers.push_back(std::make_unique<HeadLayer>(norm, head, config_.norm_epsilon));
     return std::move(part_);
   }
 
@@ -168,7 +161,6 @@ class LlamaBuilder {
 
   const ModelConfig& config_;
   ModelPart part_;
-  bool drop_table_gradient_ = false;
 };
 
 }  // namespace
@@ -185,8 +177,8 @@ std::vector<Parameter*> ModelPart::all_parameters() const {
   return result;
 }
 
-ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype, FaultSet faults) {
-  return LlamaBuilder(config).build(dtype, faults);
+ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype) {
+  return LlamaBuilder(config).build(dtype);
 }
 
 int64_t num_parameters(const ModelConfig& config) {

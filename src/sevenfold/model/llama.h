@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "sevenfold/config/config.h"
-#include "sevenfold/core/faults.h"
 #include "sevenfold/nn/layer.h"
 #include "sevenfold/param/parameter.h"
 
@@ -24,7 +23,7 @@ struct ModelPart {
 // Llama: pre-norm decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU; the
 // output table is tied to the embedding or not. Parameters have no storage yet (build_buckets binds
 // it). Source: Touvron et al. 2023; formulas in docs/model.md.
-ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype, FaultSet faults = {});
+ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype);
 
 // Number of logical parameters of the model.
 int64_t num_parameters(const ModelConfig& config);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sevenfold/core/faults.h"
 #include "sevenfold/nn/weight_gradients.h"
 #include "sevenfold/param/parameter.h"
 

@@ -46,6 +46,7 @@ RotaryTable rotary_table(int64_t length, int64_t head_size, double percent, doub
                          at::ScalarType dtype) {
   RotaryTable table;
   table.rotary = static_cast<int64_t>(static_cast<double>(head_size) * percent);
+  SEVENFOLD_CHECK(table.rotary % 2 == 0, "{} components of a head cannot be paired", table.rotary);
   const int64_t half = table.rotary / 2;
   const at::Tensor angles = at::empty({length, half}, at::TensorOptions().dtype(at::kDouble));
   double* values = angles.data_ptr<double>();

@@ -27,6 +27,10 @@ void WeightGradients::run(int64_t microbatch) {
 void WeightGradients::accumulate(const Product& product) {
   at::Tensor gradient = product.parameter->gradient();
   if (faults_.has(Fault::kAccumulationOverwrites)) gradient.zero_();
+  // A table that a linear layer reads is a tied one.
+  if (faults_.has(Fault::kTiedGradientDropped) &&
+      product.parameter->kind() == ParameterKind::kTable)
+    return;
   gradient.addmm_(product.d_output.t(), product.input);
 }
 

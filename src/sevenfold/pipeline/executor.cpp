@@ -19,6 +19,7 @@ void execute(const std::vector<Row>& rows, Chunk& chunk,
              const std::vector<Microbatch>& microbatches, FaultSet faults) {
   for (size_t position = 0; position < rows.size(); ++position) {
     const Row& row = rows[position];
+    SEVENFOLD_CHECK(row.stage == 0 && row.chunk == 0, "stage {} chunk {}", row.stage, row.chunk);
     const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
     const bool complete = reduces_after(rows, position, faults);
     switch (row.op) {

@@ -11,9 +11,7 @@ namespace sevenfold {
 namespace {
 
 void prepare_if_missing(const PrepareConfig& prepare, const DataProgress& progress) {
-  if (std::filesystem::exists(prepare.output + ".bin") &&
-      std::filesystem::exists(prepare.output + ".idx"))
-    return;
+  if (std::filesystem::exists(prepare.output + ".bin")) return;
   prepare_dataset(prepare, [&](int64_t done, int64_t total) {
     if (progress && total > 0)
       progress("tokenizing " + prepare.output,

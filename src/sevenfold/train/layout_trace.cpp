@@ -41,28 +41,48 @@ class GlobalTensors {
   std::map<std::string, at::Tensor> tensors_;
 };
 
-bool names_axis(const std::string& group, std::string_view axis) {
-  for (size_t at = 0; at <= group.size();) {
-    const size_t end = std::min(group.find('-', at), group.size());
-    if (group.substr(at, end - at) == axis) return true;
-    at = end + 1;
-  }
-  return false;
+// Whether the rank's traffic since the ledger was cleared shows that it used the axis: dp by
+// sending the ring's share of its gradients (anything less leaves out a parameter), the others by
+// sending at all.
+bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank) {
+  if (axis != Axis::kDp) return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
+  const int64_t size = rank.group("dp-cp").size();
+  return rank.traffic.of_group("dp-cp").bytes_sent >= trainer.gradient_bytes() / size * (size - 1);
 }
 
-void add_axis_bytes(const RankContext& rank, std::map<std::string, int64_t>& axis_bytes) {
-  for (int axis = 0; axis < kNumAxes; ++axis) {
-    const std::string name(axis_name(static_cast<Axis>(axis)));
-    for (const auto& [key, entry] : rank.traffic.entries())
-      if (names_axis(key.first, name)) axis_bytes[name] += entry.bytes_sent;
-  }
+std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankContext& rank) {
+  std::map<std::string, bool> used;
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kEp})
+    if (rank.mesh->shape().degree(axis) > 1)
+      used[std::string(axis_name(axis))] = used_axis(axis, trainer, rank);
+  return used;
 }
 
-bool replicas_equal(const RankTrainer& trainer, const RankContext& rank) {
+bool equal_over_replicas(const std::vector<at::Tensor>& tensors, const RankContext& rank) {
   bool equal = true;
-  for (const Parameter* parameter : trainer.parameters())
-    equal = bits_equal_over(rank.group("dp-cp"), parameter->weight()) && equal;
+  for (const at::Tensor& tensor : tensors)
+    equal = bits_equal_over(rank.group("dp-cp"), tensor) && equal;
   return equal;
+}
+
+std::vector<at::Tensor> gradients_of(const RankTrainer& trainer) {
+  std::vector<at::Tensor> tensors;
+  for (const Parameter* parameter : trainer.parameters()) tensors.push_back(parameter->gradient());
+  return tensors;
+}
+
+std::vector<at::Tensor> weights_and_states_of(const RankTrainer& trainer) {
+  std::vector<at::Tensor> tensors;
+  for (const Parameter* parameter : trainer.parameters()) {
+    tensors.push_back(parameter->weight());
+    for (const OptimizerState& state : trainer.optimizer().states(*parameter))
+      tensors.push_back(state.tensor);
+  }
+  return tensors;
+}
+
+bool all_equal(const std::vector<int64_t>& values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
 std::string check_parameter_bytes(const RankTrainer& trainer, const RankContext& rank) {
@@ -92,28 +112,32 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
              .faults = options.faults},
             [&](RankContext& rank) {
               RankTrainer trainer(config, source, rank);
-              bool equal = replicas_equal(trainer, rank);
+              bool equal = equal_over_replicas(weights_and_states_of(trainer), rank);
+              std::map<std::string, bool> used;
               for (int64_t step = 0; step < options.steps; ++step) {
                 const auto at = static_cast<size_t>(step);
+                rank.traffic.clear();
                 trainer.compute_gradients(step);
+                for (const auto& [axis, now] : used_axes(trainer, rank))
+                  used[axis] = now && (step == 0 || used[axis]);
+                equal = equal_over_replicas(gradients_of(trainer), rank) && equal;
                 for (const Parameter* parameter : trainer.parameters()) {
                   if (options.ones) parameter->gradient().fill_(1.0);
                   gradients[at].write(*parameter, parameter->gradient(), rank);
                 }
-                const StepResult report = trainer.apply_gradients(step);
-                equal = replicas_equal(trainer, rank) && equal;
-                if (rank.rank == 0) {
-                  trace.steps[at] = report;
-                  const std::vector<int64_t>& tokens = trainer.microbatch_tokens();
-                  trace.unequal_tokens |= std::adjacent_find(tokens.begin(), tokens.end(),
-                                                             std::not_equal_to<>()) != tokens.end();
-                }
+                const StepResult result = trainer.apply_gradients(step);
+                equal = equal_over_replicas(weights_and_states_of(trainer), rank) && equal;
+                if (rank.rank != 0) continue;
+                trace.steps[at] = result;
+                trace.unequal_tokens |= !all_equal(trainer.microbatch_tokens());
               }
               for (const Parameter* parameter : trainer.parameters())
                 weights.write(*parameter, parameter->weight(), rank);
               const std::lock_guard<std::mutex> lock(mutex);
               trace.replicas_equal = trace.replicas_equal && equal;
-              add_axis_bytes(rank, trace.axis_bytes);
+              for (const auto& [axis, uses] : used)
+                trace.axes_used[axis] =
+                    uses && trace.axes_used.try_emplace(axis, true).first->second;
               if (trace.undeclared_bytes.empty())
                 trace.undeclared_bytes = check_parameter_bytes(trainer, rank);
             });

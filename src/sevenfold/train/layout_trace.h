@@ -21,8 +21,12 @@ struct LayoutTrace {
   std::vector<std::map<std::string, at::Tensor>>
       gradients;  // [step][parameter], global shape, before clipping
   std::map<std::string, at::Tensor> final_weights;  // global shape
-  bool replicas_equal = true;  // equal bits of everything replicated, after every step
-  std::map<std::string, int64_t> axis_bytes;  // bytes sent on groups over each axis, all ranks
+  // Equal bits of what ranks replicate: weights and optimizer states after every step, gradients
+  // after every reduction.
+  bool replicas_equal = true;
+  // For every axis of degree above 1: whether each step's gradients were computed with its groups
+  // (on every rank). Bookkeeping of a few bytes does not count.
+  std::map<std::string, bool> axes_used;
   // Whether two micro batches of rank 0 had different numbers of unmasked tokens. Where all have
   // the same, averages of averages come out right and mistakes of that kind do not show.
   bool unequal_tokens = false;

@@ -33,6 +33,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                      {"grad_norm", metrics.grad_norm},
                      {"lr", metrics.lr},
                      {"tokens", metrics.tokens},
+                     {"trained_tokens", metrics.trained_tokens},
                      {"step_time_s", metrics.step_time_s},
                      {"tokens_per_s", metrics.tokens_per_s},
                      {"bubble_rate", metrics.bubble_rate},

@@ -22,9 +22,10 @@ struct PeakMemory {
 struct StepMetrics {
   int64_t iteration = 0;  // from 1
   double loss = 0.0;
-  double grad_norm = 0.0;  // before clipping
-  double lr = 0.0;         // that the step used
-  int64_t tokens = 0;      // unmasked, of the global batch
+  double grad_norm = 0.0;      // before clipping
+  double lr = 0.0;             // that the step used
+  int64_t tokens = 0;          // of the global batch, masked ones too: tokens_per_s * step_time_s
+  int64_t trained_tokens = 0;  // unmasked: what the loss is the mean over
   double step_time_s = 0.0;
   double tokens_per_s = 0.0;
   double bubble_rate = 0.0;

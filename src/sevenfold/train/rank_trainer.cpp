@@ -39,7 +39,7 @@ RankTrainer::RankTrainer(const Config& config, const SampleSource& data, RankCon
     : config_(config),
       rank_(rank),
       dtype_(model_dtype(config.run.precision)),
-      model_(build_llama(config.model, dtype_, rank.faults)),
+      model_(build_llama(config.model, dtype_)),
       parameters_(model_.all_parameters()),
       buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
                              config.run.gradient_bucket_elements)),
@@ -156,8 +156,13 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, int64_t num_sam
 
 int64_t RankTrainer::parameter_bytes() const {
   int64_t bytes = 0;
-  for (const Parameter* parameter : parameters_)
-    bytes += parameter->weight().numel() * static_cast<int64_t>(parameter->weight().element_size());
+  for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.weights.nbytes());
+  return bytes;
+}
+
+int64_t RankTrainer::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.gradients.nbytes());
   return bytes;
 }
 

@@ -52,7 +52,10 @@ class RankTrainer {
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   // Unmasked tokens of each micro batch of the last step, on this rank.
   const std::vector<int64_t>& microbatch_tokens() const { return microbatch_tokens_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+  // Of this rank.
   int64_t parameter_bytes() const;
+  int64_t gradient_bytes() const;
 
  private:
   void seed_losses(std::vector<Microbatch>& microbatches);

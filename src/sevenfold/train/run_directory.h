@@ -17,8 +17,8 @@ enum class Resume : uint8_t {
 // process of a run opens it, before anything costly is built.
 class RunDirectory {
  public:
-  // Makes the folder and its parents and proves that files can be made in it. Throws ConfigError,
-  // with nothing left behind, when it cannot be used.
+  // Makes the folder and its parents and proves that files can be made in it. Throws ConfigError
+  // when it cannot be used; then at most empty folders are left.
   static RunDirectory open(const std::filesystem::path& path, Resume resume);
 
   const std::filesystem::path& path() const { return path_; }

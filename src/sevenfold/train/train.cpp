@@ -1,6 +1,5 @@
 #include "sevenfold/train/train.h"
 
-#include <ATen/ATen.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/flops.h"
 #include "sevenfold/train/metrics.h"
+#include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
 #include "sevenfold/train/signals.h"
 
@@ -25,61 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// What the ranks tell each other after a step: small, so that one exchange serves stopping and
-// reporting.
-struct RankStatistics {
-  double stop = 0.0;  // rank 0 was asked to stop; all must agree on it
-  double blocked_s = 0.0;
-  double peak_bytes = 0.0;
-  std::array<double, kNumMemoryCategories> peak_by_category{};
-};
-constexpr int64_t kStatistics = 3 + kNumMemoryCategories;
-
-std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank) {
-  const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
-  const at::Tensor input = at::empty({kStatistics}, fp64);
-  auto* values = input.data_ptr<double>();
-  values[0] = mine.stop;
-  values[1] = mine.blocked_s;
-  values[2] = mine.peak_bytes;
-  std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + 3);
-  Communicator& world = rank.group("world");
-  const at::Tensor output = at::empty({world.size() * kStatistics}, fp64);
-  world.all_gather(output, input).wait();
-
-  std::vector<RankStatistics> all(static_cast<size_t>(world.size()));
-  const auto* gathered = output.data_ptr<double>();
-  for (RankStatistics& statistics : all) {
-    statistics.stop = gathered[0];
-    statistics.blocked_s = gathered[1];
-    statistics.peak_bytes = gathered[2];
-    std::copy(gathered + 3, gathered + kStatistics, statistics.peak_by_category.begin());
-    gathered += kStatistics;
-  }
-  return all;
-}
-
-RankStatistics statistics_of(const RankContext& rank, bool stop, double blocked_before_s) {
-  RankStatistics statistics{.stop = stop ? 1.0 : 0.0,
-                            .blocked_s = rank.traffic.total().seconds_blocked - blocked_before_s,
-                            .peak_bytes = static_cast<double>(rank.memory.peak_total())};
-  const auto at_peak = rank.memory.at_peak();
-  std::transform(at_peak.begin(), at_peak.end(), statistics.peak_by_category.begin(),
-                 [](int64_t bytes) { return static_cast<double>(bytes); });
-  return statistics;
-}
-
-PeakMemory fullest_rank(const std::vector<RankStatistics>& all) {
-  const auto fullest = std::max_element(
-      all.begin(), all.end(),
-      [](const auto& left, const auto& right) { return left.peak_bytes < right.peak_bytes; });
-  PeakMemory peak{.total_bytes = static_cast<int64_t>(fullest->peak_bytes)};
-  std::transform(fullest->peak_by_category.begin(), fullest->peak_by_category.end(),
-                 peak.category_bytes.begin(),
-                 [](double bytes) { return static_cast<int64_t>(bytes); });
-  return peak;
 }
 
 // Rank 0's view of the run: console and metrics file.
@@ -104,7 +49,8 @@ class RunLog {
                                .loss = result.loss,
                                .grad_norm = result.gradient_norm,
                                .lr = result.learning_rate,
-                               .tokens = result.trained_tokens,
+                               .tokens = result.tokens,
+                               .trained_tokens = result.trained_tokens,
                                .step_time_s = step_time_s,
                                .tokens_per_s = static_cast<double>(result.tokens) / step_time_s,
                                .bubble_rate = 0.0,  // one stage: nobody waits for a pipeline
@@ -127,6 +73,10 @@ class RunLog {
   void validation(int64_t iteration, const ValidationResult& result) {
     metrics_.write(ValidationMetrics{iteration, result.loss, result.trained_tokens});
     console_.report_validation(iteration, result.loss);
+    if (result.trained_tokens == 0)
+      console_.print(
+          "warning: no token of the validation samples is trained (all labels are masked): "
+          "the validation loss says nothing");
   }
 
   void print(const std::string& line) { console_.print(line); }
@@ -190,7 +140,9 @@ void train_rank(RankContext& rank, Run& run) {
 // start.
 std::optional<double> bigram_baseline(const Config& config, const DataSources& data) {
   constexpr int64_t kMostTokens = 200'000'000;
-  if (!data.valid || config.model.vocab_size > kMaxBigramVocab) return std::nullopt;
+  // It is of the whole split; the loss of a part of it would be compared with another text.
+  if (!data.valid || !config.run.full_validation) return std::nullopt;
+  if (config.model.vocab_size > kMaxBigramVocab) return std::nullopt;
   if (data.train->data().num_tokens() > kMostTokens) return std::nullopt;
   return bigram_cross_entropy(*data.train, *data.valid, config.model.vocab_size);
 }
@@ -216,27 +168,42 @@ int default_threads(const MeshShape& mesh) {
 // Progress of preparing data: one redrawn line on a terminal, plain lines at every fifth elsewhere.
 class PrepareLine {
  public:
+  PrepareLine() = default;
+  ~PrepareLine() {
+    if (is_drawn_) fmt::print(stderr, "\n");
+  }
+  PrepareLine(const PrepareLine&) = delete;
+  PrepareLine& operator=(const PrepareLine&) = delete;
+
   void show(const std::string& what, double fraction) {
     const auto percent = static_cast<int>(fraction * 100.0);
+    if (percent < next_) return;
     if (isatty(STDERR_FILENO) == 1) {
-      fmt::print(stderr, "\r{} {}%{}", what, percent, percent == 100 ? "\n" : "");
-    } else if (percent >= next_) {
+      fmt::print(stderr, "\r{} {}%", what, percent);
+      is_drawn_ = true;
+      next_ = percent + 1;
+    } else {
       fmt::print(stderr, "{} {}%\n", what, percent);
-      next_ = percent / 20 * 20 + 20;
+      next_ = percent == 100 ? 101 : std::min(100, percent / 20 * 20 + 20);
     }
   }
 
  private:
-  int next_ = 0;
+  int next_ = 0;  // percent at which to say more
+  bool is_drawn_ = false;
 };
+
+DataSources open_with_progress(const Config& config) {
+  PrepareLine line;
+  return open_run_data(
+      config, [&](const std::string& what, double fraction) { line.show(what, fraction); });
+}
 
 }  // namespace
 
-TrainOutcome train(Config config, const TrainOptions& options) {
+TrainOutcome train(const Config& config, const TrainOptions& options) {
   const Mesh mesh(config.mesh);
-  PrepareLine preparing;
-  const DataSources data = open_run_data(
-      config, [&](const std::string& what, double fraction) { preparing.show(what, fraction); });
+  const DataSources data = open_with_progress(config);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
   directory.write_resolved_config(config.resolved_yaml);
   const int threads =
@@ -253,9 +220,7 @@ TrainOutcome train(Config config, const TrainOptions& options) {
   Run run{config, data, signals, log, outcome};
   try {
     run_ranks(mesh,
-              {.timeout = std::chrono::seconds(config.run.timeout_s),
-               .threads_per_rank = threads,
-               .faults = options.faults},
+              {.timeout = std::chrono::seconds(config.run.timeout_s), .threads_per_rank = threads},
               [&](RankContext& rank) { train_rank(rank, run); });
   } catch (const DataError& error) {
     throw Error(error.what());  // met under way: a failed run (exit code 1), not a refused one

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "sevenfold/config/config.h"
-#include "sevenfold/core/faults.h"
 #include "sevenfold/train/run_directory.h"
 
 namespace sevenfold {
@@ -11,7 +10,6 @@ namespace sevenfold {
 struct TrainOptions {
   Resume resume = Resume::kAuto;
   int threads_per_rank = 0;  // LibTorch's threads in a rank; 0: cores / ranks, at least 1
-  FaultSet faults;
 };
 
 struct TrainOutcome {
@@ -23,8 +21,8 @@ struct TrainOutcome {
 };
 
 // The whole job: data, run directory, ranks, steps, validation, metrics. Prints to stdout, draws
-// progress on stderr. Throws ConfigError or DataError before anything is written, other errors
-// under way.
-TrainOutcome train(Config config, const TrainOptions& options);
+// progress on stderr. Throws ConfigError or DataError before the run writes anything (text that the
+// file asks to prepare may have been tokenized by then), other errors under way.
+TrainOutcome train(const Config& config, const TrainOptions& options);
 
 }  // namespace sevenfold

@@ -56,17 +56,6 @@ void compare(const LayoutTrace& reference, const LayoutTrace& layout, VerifyRepo
   }
 }
 
-std::map<std::string, bool> used_axes(const MeshShape& layout, const LayoutTrace& trace) {
-  std::map<std::string, bool> used;
-  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kEp}) {
-    if (layout.degree(axis) == 1) continue;
-    const std::string name(axis_name(axis));
-    const auto bytes = trace.axis_bytes.find(name);
-    used[name] = bytes != trace.axis_bytes.end() && bytes->second > 0;
-  }
-  return used;
-}
-
 int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -100,6 +89,8 @@ Config shrink_config(Config config) {
       static_cast<double>(model.ffn_hidden_size) / static_cast<double>(model.hidden_size);
   model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, mesh.pp));
   model.kv_channels = kHeadSize;
+  model.rotary_percent =
+      std::max(1.0, std::round(model.rotary_percent * kHeadSize / 2)) * 2 / kHeadSize;
   model.hidden_size = model.num_attention_heads * kHeadSize;
   model.ffn_hidden_size =
       round_up(static_cast<int64_t>(ffn_ratio * static_cast<double>(model.hidden_size)),
@@ -124,10 +115,13 @@ std::string VerifyReport::failure() const {
     return fmt::format("the gradient of {} differs by {:.3g} (relative), more than {:.0e}",
                        worst_parameter, max_gradient_difference, tolerance);
   if (!replicas_equal)
-    return "replicated weights are not the same bits on all ranks after every step";
+    return "replicated weights, gradients or optimizer states are not the same bits on all ranks";
   for (const auto& [axis, used] : axes_used)
     if (!used)
-      return fmt::format("no bytes were sent over axis {}: the layout replicates silently", axis);
+      return fmt::format(
+          "gradients were computed without sending what axis {} must send: the layout replicates "
+          "silently",
+          axis);
   return undeclared_bytes;
 }
 
@@ -137,14 +131,19 @@ VerifyReport verify_layout(const Config& config, const SampleSource& source,
   report.layout = config.mesh;
   report.precision = config.run.precision;
   report.tolerance = proof_tolerance(config.run.precision);
-  const LayoutTrace reference =
-      trace_layout(one_rank_config(config), source, {.steps = options.steps});
-  const LayoutTrace layout =
-      trace_layout(config, source, {.steps = options.steps, .faults = options.faults});
+  const auto trace = [&](const Config& run, FaultSet faults) {
+    try {
+      return trace_layout(run, source, {.steps = options.steps, .faults = faults});
+    } catch (const DataError& error) {
+      throw Error(error.what());  // met under way: a failed run, not a refused one
+    }
+  };
+  const LayoutTrace reference = trace(one_rank_config(config), {});
+  const LayoutTrace layout = trace(config, options.faults);
   compare(reference, layout, report);
   report.replicas_equal = layout.replicas_equal;
   report.unequal_tokens = reference.unequal_tokens;
-  report.axes_used = used_axes(config.mesh, layout);
+  report.axes_used = layout.axes_used;
   report.undeclared_bytes = layout.undeclared_bytes;
   report.pass = report.failure().empty();
   return report;

@@ -20,15 +20,17 @@
 namespace sevenfold {
 namespace {
 
-// After a failure even a run with a short timeout gives its ranks time to finish a kernel and
-// unwind.
+// After a failure ranks get this long to finish a kernel and unwind, whatever the timeout of a
+// wait.
+constexpr std::chrono::milliseconds kMostGrace{60'000};
 constexpr std::chrono::milliseconds kLeastGrace{10'000};
 
 // Everything that the rank threads share. Destroyed after they have ended; contexts hold
 // communicators, which refer to the groups.
 struct Cluster {
   Cluster(const Mesh& mesh, const ClusterOptions& options)
-      : team(mesh.world_size(), options.timeout, std::max(options.timeout, kLeastGrace)) {
+      : team(mesh.world_size(), options.timeout,
+             std::clamp(options.timeout, kLeastGrace, kMostGrace)) {
     for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
       RankContext& context = contexts.emplace_back();
       context.rank = rank;

@@ -20,10 +20,12 @@ struct ClusterOptions {
 
 // Runs `body` once per rank of the mesh and returns when all have returned. If any throws: every
 // wait of the others ends, and the exception with the lowest sequence number (the first failure) is
-// rethrown here once; the others' secondary failures are dropped. A rank that hangs outside a wait
-// cannot be interrupted: after the timeout the process says which rank is stuck, in what, and
-// leaves with _exit(1). Refuses to start (ConfigError) with a BLAS that computes wrong results when
-// several threads call it.
+// rethrown here once; the others' secondary failures are dropped. A rank inside a
+// computation cannot be interrupted: when another rank has failed or has waited for it in vain, and
+// it does not come back within the timeout, the process says which rank is stuck, in what, and
+// leaves with _exit(1). One rank alone is never waited for, so its endless loop goes unnoticed.
+// Refuses to start (ConfigError) with a BLAS that computes wrong results when several threads call
+// it.
 void run_ranks(const Mesh& mesh, const ClusterOptions& options,
                const std::function<void(RankContext&)>& body);
 

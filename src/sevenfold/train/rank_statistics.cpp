@@ -1,0 +1,59 @@
+#include "sevenfold/train/rank_statistics.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace sevenfold {
+namespace {
+
+constexpr int64_t kStatistics = 3 + kNumMemoryCategories;
+
+}  // namespace
+
+std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank) {
+  const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor input = at::empty({kStatistics}, fp64);
+  auto* values = input.data_ptr<double>();
+  values[0] = mine.stop;
+  values[1] = mine.blocked_s;
+  values[2] = mine.peak_bytes;
+  std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + 3);
+  Communicator& world = rank.group("world");
+  const at::Tensor output = at::empty({world.size() * kStatistics}, fp64);
+  world.all_gather(output, input).wait();
+
+  std::vector<RankStatistics> all(static_cast<size_t>(world.size()));
+  const auto* gathered = output.data_ptr<double>();
+  for (RankStatistics& statistics : all) {
+    statistics.stop = gathered[0];
+    statistics.blocked_s = gathered[1];
+    statistics.peak_bytes = gathered[2];
+    std::copy(gathered + 3, gathered + kStatistics, statistics.peak_by_category.begin());
+    gathered += kStatistics;
+  }
+  return all;
+}
+
+RankStatistics statistics_of(const RankContext& rank, bool stop, double blocked_before_s) {
+  RankStatistics statistics{.stop = stop ? 1.0 : 0.0,
+                            .blocked_s = rank.traffic.total().seconds_blocked - blocked_before_s,
+                            .peak_bytes = static_cast<double>(rank.memory.peak_total())};
+  const auto at_peak = rank.memory.at_peak();
+  std::transform(at_peak.begin(), at_peak.end(), statistics.peak_by_category.begin(),
+                 [](int64_t bytes) { return static_cast<double>(bytes); });
+  return statistics;
+}
+
+PeakMemory fullest_rank(const std::vector<RankStatistics>& all) {
+  const auto fullest = std::max_element(
+      all.begin(), all.end(),
+      [](const auto& left, const auto& right) { return left.peak_bytes < right.peak_bytes; });
+  PeakMemory peak{.total_bytes = static_cast<int64_t>(fullest->peak_bytes)};
+  std::transform(fullest->peak_by_category.begin(), fullest->peak_by_category.end(),
+                 peak.category_bytes.begin(),
+                 [](double bytes) { return static_cast<int64_t>(bytes); });
+  return peak;
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sevenfold/dist/rank_context.h"
+#include "sevenfold/train/metrics.h"
+
+namespace sevenfold {
+
+// What the ranks tell each other after a step: small, so that one exchange serves stopping and
+// reporting.
+struct RankStatistics {
+  double stop = 0.0;  // rank 0 was asked to stop; all must agree on it
+  double blocked_s = 0.0;
+  double peak_bytes = 0.0;
+  std::array<double, kNumMemoryCategories> peak_by_category{};
+};
+
+// Of this rank, now. blocked_before_s: seconds blocked in communication before the step.
+RankStatistics statistics_of(const RankContext& rank, bool stop, double blocked_before_s);
+
+// Everybody's, by rank. Collective over all ranks.
+std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank);
+
+// Peak memory of the rank that needed most.
+PeakMemory fullest_rank(const std::vector<RankStatistics>& all);
+
+}  // namespace sevenfold
