@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", SEVENFOLD_VERSION);
   int exit_code = 0;
-  sevenfold::cli::add_engine_commands(app, argc, argv);
+  sevenfold::cli::add_engine_commands(app, argv);
   sevenfold::cli::add_config_command(app, exit_code);
   sevenfold::cli::add_mesh_command(app, exit_code);
   sevenfold::cli::add_data_command(app, exit_code);

@@ -10,10 +10,10 @@ void add_config_command(CLI::App& app, int& exit_code);
 void add_data_command(CLI::App& app, int& exit_code);
 void add_mesh_command(CLI::App& app, int& exit_code);
 // train and verify: hands the whole command line to sevenfold-engine, found next to this program.
-void add_engine_commands(CLI::App& app, int argc, char** argv);
+void add_engine_commands(CLI::App& app, char** argv);
 
-// Runs `body` (parse and commands) and turns every outcome into the contract: exit code 0, 1 or 2
-// and one sentence on stderr. `program` heads the sentence.
+// Parses the command line, which runs the command, and turns every outcome into the contract: exit
+// code 0, 1 or 2, and for a failure one sentence on stderr. `exit_code` is what the commands set.
 int run_program(CLI::App& app, int argc, char** argv, const int& exit_code);
 
 }  // namespace sevenfold::cli

@@ -28,8 +28,7 @@ namespace {
 
 }  // namespace
 
-void add_engine_commands(CLI::App& app, int argc, char** argv) {
-  (void)argc;
+void add_engine_commands(CLI::App& app, char** argv) {
   for (const auto& [name, help] :
        {std::pair{"train", "Train an experiment file"},
         std::pair{"verify", "Show that a layout computes what one rank computes"}}) {
