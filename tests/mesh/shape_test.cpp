@@ -26,12 +26,10 @@ std::string refusal_of(const MeshShape& shape) {
   return refusal([&] { check_shape(shape); });
 }
 
-TEST(Axis, NamesAreReadBack) {
-  for (int index = 0; index < kNumAxes; ++index) {
-    const auto axis = static_cast<Axis>(index);
-    EXPECT_EQ(parse_axis(axis_name(axis)), axis);
-  }
-  EXPECT_THAT(refusal([] { parse_axis("vp"); }), AllOf(HasSubstr("'vp'"), HasSubstr("edp")));
+TEST(Axis, NamesFollowTheOrderOfTheAxes) {
+  const char* const names[] = {"tp", "cp", "dp", "pp", "etp", "ep", "edp"};
+  for (int index = 0; index < kNumAxes; ++index)
+    EXPECT_EQ(axis_name(static_cast<Axis>(index)), names[index]);
 }
 
 TEST(Shape, DegreeOneOfEverythingWorks) {

@@ -76,13 +76,6 @@ std::string_view axis_name(Axis axis) {
   return kNames[static_cast<size_t>(axis)].second;
 }
 
-Axis parse_axis(std::string_view name) {
-  for (const auto& [axis, text] : kNames)
-    if (text == name) return axis;
-  raise<ConfigError>("mesh: no axis is called '{}'; the axes are tp, cp, dp, pp, etp, ep, edp",
-                     name);
-}
-
 int64_t MeshShape::degree(Axis axis) const {
   switch (axis) {
     case Axis::kTp:

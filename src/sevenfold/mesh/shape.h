@@ -11,8 +11,6 @@ enum class Axis : uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };
 inline constexpr int kNumAxes = 7;
 
 std::string_view axis_name(Axis axis);  // "tp", "cp", ...
-// Throws ConfigError for an unknown name.
-Axis parse_axis(std::string_view name);
 
 // Degrees of a layout. Dense: world = tp * cp * dp * pp. Expert: world = etp * ep * edp * pp.
 struct MeshShape {
