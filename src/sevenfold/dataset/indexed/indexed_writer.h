@@ -14,9 +14,10 @@ namespace sevenfold {
 ElementType element_type_for(int64_t vocab_size);
 
 // Writes PREFIX.bin and PREFIX.idx, one document per sequence, streaming: only the lengths are
-// kept. Everything goes to temporary names beside the target; finish() makes both files durable and
-// moves them in place. Without finish() (an error on the way) nothing is left behind and older
-// files stay untouched.
+// kept. Everything goes to temporary names beside the target; finish() makes both files durable,
+// takes an older .bin away and moves the two in place. An error before that leaves nothing behind
+// and older files untouched; an error in the moves, or a kill between them, leaves no .bin, so the
+// data set counts as missing and is made again.
 class IndexedWriter {
  public:
   // Throws ConfigError when the files cannot be made there. Makes missing directories.

@@ -11,8 +11,6 @@ struct RunLength {
   int64_t global_batch_size = 1;
   int64_t eval_interval = 0;  // 0: no validation
   int64_t eval_iters = 0;
-  int64_t eval_global_batch_size = 0;  // 0: global_batch_size
-  int64_t start_eval_at_iter = 0;
 };
 
 int64_t train_samples_needed(const RunLength& run);
