@@ -81,6 +81,21 @@ TEST(KeyPolicy, KeepsAndCountsWhatItDoesNotKnow) {
   EXPECT_EQ(config.keys.used, 22 + 4) << "22 overrides and the four names at the top";
 }
 
+TEST(KeyPolicy, SaysThatTheEnvironmentBlockIsNotExported) {
+  for (const char* block : {"env: {A: 1, B: '$HOME/b'}\n", "env: [1]\n"}) {
+    const Config config = load_text(small_llama("", block));
+    ASSERT_THAT(names_of(config.ignored), ::testing::ElementsAre("env")) << block;
+    EXPECT_THAT(config.ignored[0].reason, HasSubstr("none is exported"));
+    EXPECT_EQ(config.keys.used, 22 + 4);
+  }
+}
+
+TEST(KeyPolicy, SaysThatTheCheckForNanDoesNotActYet) {
+  const Config config = load_text(small_llama(), {"check_for_nan_in_loss_and_grad=true"});
+  ASSERT_THAT(names_of(config.ignored), ::testing::ElementsAre("check_for_nan_in_loss_and_grad"));
+  EXPECT_THAT(config.ignored[0].reason, HasSubstr("does not act yet"));
+}
+
 TEST(KeyPolicy, RefusesUnknownKeysWhenStrict) {
   const ExperimentFiles files;
   LoadOptions options;

@@ -15,6 +15,9 @@ constexpr std::string_view kTopLevel[] = {"work_group", "user_name", "exp_name",
 constexpr std::string_view kModuleLevel[] = {"framework", "config", "model",
                                              "overrides", "name",   "params"};
 
+constexpr std::string_view kEnvironment =
+    "variables of other programs: nothing here reads them, so none is exported";
+
 class KeyChecker {
  public:
   KeyChecker(std::string framework, bool strict)
@@ -30,7 +33,9 @@ class KeyChecker {
 
   void check_top(const Value& top) {
     for (const auto& [key, value] : top.map) {
-      if (std::find(std::begin(kTopLevel), std::end(kTopLevel), key) != std::end(kTopLevel))
+      if (key == "env")
+        note_ignored(key, value, kEnvironment);
+      else if (std::find(std::begin(kTopLevel), std::end(kTopLevel), key) != std::end(kTopLevel))
         ++report_.counts.used;
       else
         note_unknown(key, key, value, {std::begin(kTopLevel), std::end(kTopLevel)});
@@ -78,8 +83,12 @@ class KeyChecker {
       ++report_.counts.used;
       return;
     }
+    note_ignored(prefix + key, value, info->help);
+  }
+
+  void note_ignored(const std::string& name, const Value& value, std::string_view reason) {
     ++report_.counts.ignored;
-    report_.ignored.push_back(KeyNote{prefix + key, value.origin.text(), std::string(info->help)});
+    report_.ignored.push_back(KeyNote{name, value.origin.text(), std::string(reason)});
   }
 
   void note_unknown(const std::string& name, const std::string& key, const Value& value,

@@ -15,6 +15,8 @@ constexpr std::string_view kOffload = "acts only with an offloaded or low-precis
 constexpr std::string_view kLow = "acts only in low precision";
 constexpr std::string_view kRecompute = "acts only with recompute_granularity";
 constexpr std::string_view kChecks = "checks and signals; runs are deterministic here";
+constexpr std::string_view kNan =
+    "does not act yet: steps with NaN are counted on the console, and training goes on";
 constexpr std::string_view kRuntime = "runtime of another program";
 constexpr std::string_view kLegacy = "a name without a meaning of its own";
 constexpr std::string_view kFeature = "acts only with a feature that is off here";
@@ -24,7 +26,7 @@ constexpr KeyInfo kKeys[] = {
     {"global_batch_size", kInt, "16", kActs,
      "samples of a step; null: micro batch x data-parallel size"},
     {"train_iters", kInt, "1000", kActs, "steps"},
-    {"eval_iters", kInt, "0", kActs, "micro-batch rounds of a validation; 0: none"},
+    {"eval_iters", kInt, "0", kActs, "global batches of a validation; 0: none"},
     {"eval_interval", kInt, "1000", kActs, "steps between validations"},
     {"full_validation", kBool, "false", kActs, "validate on all of the validation split"},
     {"optimizer", kString, "adam", kActs, "adam (AdamW) or sgd"},
@@ -136,7 +138,7 @@ constexpr KeyInfo kKeys[] = {
     {"recompute_modules", kAny, "null", kNoEffect, kRecompute},
     {"recompute_num_layers", kInt, "null", kNoEffect, kRecompute},
     {"check_for_large_grads", kBool, "false", kNoEffect, kChecks},
-    {"check_for_nan_in_loss_and_grad", kBool, "true", kNoEffect, kChecks},
+    {"check_for_nan_in_loss_and_grad", kBool, "true", kNoEffect, kNan},
     {"check_for_spiky_loss", kBool, "false", kNoEffect, kChecks},
     {"check_weight_hash_across_dp_replicas_interval", kAny, "null", kNoEffect, kChecks},
     {"deterministic_mode", kBool, "false", kNoEffect, kChecks},
