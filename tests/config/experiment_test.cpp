@@ -157,22 +157,6 @@ TEST(Experiment, ExpandsDottedOverridesAndSaysSo) {
               testing::HasSubstr("torch_compile.mode=fast: the dotted key is read as nested"));
 }
 
-TEST(Experiment, CollectsTheEnvironmentBlock) {
-  const ExperimentFiles files;
-  const std::string file = files.write(
-      "run.yaml", small_llama("", "env: {A: 1, B: '$HOME_X/b', C: '$NONE', D: true}\n"));
-  const Experiment experiment =
-      load_experiment({file, {}, "", environment_of({{"HOME_X", "/home/x"}})});
-  const std::vector<std::pair<std::string, std::string>> expected = {
-      {"A", "1"}, {"B", "/home/x/b"}, {"C", "$NONE"}, {"D", "true"}};
-  EXPECT_EQ(experiment.exports, expected);
-}
-
-TEST(Experiment, WarnsOfAMalformedEnvironmentBlock) {
-  EXPECT_THAT(load_raw(small_llama("", "env: [1]\n")).notices,
-              testing::ElementsAre(testing::HasSubstr("env=[1]: not a map of variables")));
-}
-
 TEST(Experiment, MergesPlatformOverrides) {
   const Experiment experiment = load_raw(small_llama(
       "", "platform: {config: platform_local.yaml, overrides: {master_sink_level: DEBUG}}\n"));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "config/experiment_files.h"
 #include "sevenfold/core/error.h"
 
@@ -111,20 +113,17 @@ TEST(LoadConfig, TakesPrecisionFromTheOptionThenTheBlockThenTheFlags) {
   EXPECT_FALSE(refuses(load_config(options), "bf16")) << "the option settles it";
 }
 
-TEST(LoadConfig, TakesTheWorldFromTheOptionThenTheBlockThenTheLauncher) {
+TEST(LoadConfig, TakesTheWorldFromTheOptionThenTheBlock) {
   const ExperimentFiles files;
   LoadOptions options;
   options.environment = environment_of({{"WORLD_SIZE", "5"}});
   options.file = files.write("run.yaml", small_llama("", "sevenfold: {ranks: 4}\n"));
-  options.launched_ranks = 2;
   EXPECT_EQ(load_config(options).mesh.world_size(), 4);
   options.ranks = 8;
   EXPECT_EQ(load_config(options).mesh.world_size(), 8);
   options.ranks.reset();
   options.file = files.write("plain.yaml", small_llama());
-  EXPECT_EQ(load_config(options).mesh.world_size(), 2);
-  options.launched_ranks.reset();
-  EXPECT_EQ(load_config(options).mesh.world_size(), 1) << "the variable alone means nothing";
+  EXPECT_EQ(load_config(options).mesh.world_size(), 1) << "the variable of launchers is not read";
 }
 
 TEST(LoadConfig, TakesTheSmallestWorldThatFits) {
@@ -247,6 +246,10 @@ TEST(LoadConfig, TakesTheNodeSizeFromThePlatformsVariable) {
   EXPECT_EQ(load_config(options).mesh.ranks_per_node, 4);
   options.environment = environment_of({});
   EXPECT_EQ(load_config(options).mesh.ranks_per_node, 8);
+  options.environment = {};
+  ASSERT_EQ(setenv("GPUS_PER_NODE", "2", 1), 0);
+  EXPECT_EQ(load_config(options).mesh.ranks_per_node, 2) << "of this process";
+  ASSERT_EQ(unsetenv("GPUS_PER_NODE"), 0);
 }
 
 TEST(LoadConfig, LetsAnAbsoluteNameDiscardTheEarlierParts) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """mesh_command_test.py PROGRAM: `sevenfold mesh` on files as users write them."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -38,9 +39,10 @@ class MeshCommand(unittest.TestCase):
         self.file = pathlib.Path(folder.name) / "an experiment.yaml"
         self.file.write_text(EXPERIMENT, encoding="utf-8")
 
-    def mesh(self, *arguments):
+    def mesh(self, *arguments, **variables):
+        environment = {name: value for name, value in os.environ.items() if name != "GPUS_PER_NODE"}
         return subprocess.run([PROGRAM, "mesh", str(self.file), *arguments], capture_output=True, text=True,
-                              timeout=30)
+                              timeout=30, env={**environment, **variables})
 
     def document(self, *arguments):
         result = self.mesh("--json", *arguments)
@@ -69,6 +71,10 @@ class MeshCommand(unittest.TestCase):
         result = self.mesh("--world", "16")
         self.assertRegex(result.stdout.splitlines()[-1], r"^Next: sevenfold \w+ '.*an experiment\.yaml'")
         self.assertIn("[0,2,4,6]", result.stdout)
+
+    def test_nodes_have_the_size_that_the_environment_says(self):
+        self.assertIn("16 ranks, 2 nodes of 8", self.mesh("--world", "16").stdout)
+        self.assertIn("16 ranks, 4 nodes of 4", self.mesh("--world", "16", GPUS_PER_NODE="4").stdout)
 
     def test_tensor_parallel_groups_that_leave_the_node_are_called_out(self):
         result = self.mesh("tensor_model_parallel_size=16", "context_parallel_size=1", "--world", "32", "--json")

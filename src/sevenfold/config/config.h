@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sevenfold/mesh/mesh.h"
@@ -149,9 +148,7 @@ struct Config {
   std::vector<ConfigEntry> entries;      // sorted by key
   std::vector<KeyNote> ignored;
   std::vector<KeyNote> unknown;
-  std::vector<std::pair<std::string, std::string>>
-      exports;                // the `env` block, for the environment of the run
-  std::string resolved_yaml;  // every key with its value, for config.resolved.yaml
+  std::string resolved_yaml;             // every key with its value, for config.resolved.yaml
 };
 
 }  // namespace sevenfold

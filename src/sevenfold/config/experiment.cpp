@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "sevenfold/config/overrides.h"
 #include "sevenfold/config/presets.h"
@@ -169,48 +170,14 @@ Value resolve_platform(const Value& top, const PresetStore& store, const Environ
   return platform;
 }
 
-// $NAME and ${NAME} from the environment; an unset one stays as it is.
-std::string expand_dollars(const std::string& text, const Environment& environment) {
-  std::string result;
-  size_t at = 0;
-  const auto is_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  while (at < text.size()) {
-    const bool braced = text.compare(at, 2, "${") == 0;
-    const size_t start = at + (braced ? 2 : 1);
-    size_t end = start;
-    while (text[at] == '$' && end < text.size() && is_name(text[end])) ++end;
-    const bool closed = !braced || (end < text.size() && text[end] == '}');
-    if (text[at] != '$' || end == start || !closed) {
-      result += text[at++];
-      continue;
-    }
-    const size_t next = braced ? end + 1 : end;
-    const auto value = environment(text.substr(start, end - start));
-    result += value ? *value : text.substr(at, next - at);
-    at = next;
-  }
-  return result;
-}
-
-void collect_exports(Experiment& experiment, const Environment& environment) {
-  const Value* block = experiment.top.find("env");
-  if (block == nullptr || block->is_null()) return;
-  if (!block->is_map()) {
-    experiment.notices.push_back(fmt::format("{} env={}: not a map of variables, so it is ignored",
-                                             block->origin.text(), brief(*block)));
-    return;
-  }
-  for (const auto& [name, value] : block->map)
-    if (!value.is_null())
-      experiment.exports.emplace_back(name, expand_dollars(brief(value), environment));
-}
-
 }  // namespace
 
+Environment or_process_environment(Environment environment) {
+  return environment ? std::move(environment) : process_environment;
+}
+
 Experiment load_experiment(const ExperimentOptions& options) {
-  const Environment environment = options.environment ? options.environment : process_environment;
+  const Environment environment = or_process_environment(options.environment);
   Experiment experiment;
   experiment.file = options.file;
   experiment.top = load_yaml_tree(YamlSource{OriginKind::kFile, false, options.file}, environment);
@@ -221,7 +188,6 @@ Experiment load_experiment(const ExperimentOptions& options) {
   const PresetStore store(options.presets_directory);
   experiment.parameters = resolve_parameters(experiment, store, environment);
   experiment.platform = resolve_platform(experiment.top, store, environment);
-  collect_exports(experiment, environment);
   experiment.sevenfold = Value::empty_map();
   if (const Value* block = experiment.top.find("sevenfold");
       block != nullptr && !block->is_null()) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sevenfold/config/yaml/parse.h"
@@ -26,10 +25,11 @@ struct Experiment {
   Value parameters;       // of the module: what `config --raw` prints
   Value sevenfold;        // the top-level block, a map
   Value platform;
-  std::vector<std::pair<std::string, std::string>>
-      exports;  // `env`: for the environment of the run
   std::vector<std::string> notices;
 };
+
+// `environment`, or that of this process if it is empty.
+Environment or_process_environment(Environment environment);
 
 // Throws ConfigError (file, line, key, value, what is wrong, way out).
 Experiment load_experiment(const ExperimentOptions& options);

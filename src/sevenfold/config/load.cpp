@@ -42,8 +42,8 @@ void check_vocabulary(const Experiment& experiment) {
 
 int64_t ranks_per_node(const Experiment& experiment, const LoadOptions& options) {
   const Value* key = experiment.platform.find("gpus_per_node_env_key");
-  if (key == nullptr || key->is_null() || !options.environment) return MeshShape{}.ranks_per_node;
-  const auto text = options.environment(key->text);
+  if (key == nullptr || key->is_null()) return MeshShape{}.ranks_per_node;
+  const auto text = or_process_environment(options.environment)(key->text);
   const auto value = text ? coerce(Value::of(*text), KeyType::kInt) : std::nullopt;
   const bool is_usable = value && value->kind == ValueKind::kInt && value->integer > 0;
   return is_usable ? value->integer : MeshShape{}.ranks_per_node;
@@ -124,7 +124,6 @@ Config load_config(const LoadOptions& options) {
   config.unknown = std::move(report.unknown);
   config.notices = std::move(parameters.notices());
   config.unsupported = std::move(parameters.unsupported_values());
-  config.exports = experiment.exports;
   add_entries(config, "", experiment.top);
   add_entries(config, "", parameters.values());
   add_entries(config, "sevenfold.", experiment.sevenfold);

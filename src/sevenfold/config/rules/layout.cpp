@@ -40,9 +40,6 @@ std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
                                             const LoadOptions& options) {
   if (options.ranks) return WorldRequest{*options.ranks, fmt::format("--ranks {}", *options.ranks)};
   if (block.ranks) return WorldRequest{*block.ranks, block.where("ranks")};
-  if (options.launched_ranks)
-    return WorldRequest{*options.launched_ranks,
-                        fmt::format("WORLD_SIZE={}", *options.launched_ranks)};
   return std::nullopt;
 }
 
