@@ -82,16 +82,31 @@ TEST(LearningRateRule, NamesThePresetThatSetsTheWarmUp) {
               HasSubstr("lr_warmup_iters=40: the warm-up must be shorter than train_iters=4"));
 }
 
-TEST(DataRule, AllowsOneSourceAndAProperSplit) {
+TEST(DataRule, AllowsOneSource) {
   EXPECT_THAT(rule_of(small_llama(), {"data_path=P"}),
               StartsWith("data.one_source config: override data_path=P"));
-  for (const char* word :
-       {"split=1,2,3,4", "split=a,b", "split='0,0,0'", "split='-1,2'", "split=''"})
-    EXPECT_THAT(rule_of(small_llama(), {word}), StartsWith("data.split ")) << word;
-  EXPECT_EQ(rule_of(small_llama(), {"split='99,1,0'"}), "");
-  EXPECT_EQ(rule_of(small_llama(), {"split=100"}), "");
   EXPECT_THAT(rule_of(small_llama(), {"sevenfold.eod_token_id=101"}), StartsWith("data.eod "));
   EXPECT_THAT(rule_of(small_llama(), {"dataloader_type=random"}), StartsWith("data.loader "));
+}
+
+TEST(DataRule, LeavesTheSplitToWhoOpensTheData) {
+  for (const std::string split : {"98/2", "100", "1e999,1"})
+    EXPECT_EQ(load_text(small_llama(), {"split=" + split}).data.split, split);
+}
+
+TEST(DataRule, RefusesTextThatWouldBeTokenizedForNothing) {
+  const std::string text = small_llama(
+      "", "sevenfold:\n  prepare: {input: ['*.txt'], output: cache/text}\n  eod_token_id: 0\n");
+  EXPECT_EQ(rule_of(text),
+            "data.prepare config: run.yaml:32 train_data_path=D1: the text of sevenfold.prepare "
+            "goes to output=cache/text, which nothing would read; use train_data_path=null to "
+            "train on it, or sevenfold.prepare=null");
+  EXPECT_THAT(rule_of(text, {"train_data_path=null", "data_path=P"}),
+              StartsWith("data.prepare config: override data_path=P: "));
+  EXPECT_EQ(rule_of(text, {"train_data_path=null"}), "");
+  EXPECT_EQ(rule_of(text, {"sevenfold.prepare=null"}), "");
+  for (const char* key : {"train_data_path", "valid_data_path"})
+    EXPECT_EQ(rule_of(text, {key + std::string("=./cache//text")}), "") << "one of the parts";
 }
 
 TEST(FixUpRule, RefusesKeysThatMegatronDropped) {

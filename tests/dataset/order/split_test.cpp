@@ -26,10 +26,21 @@ TEST(Split, CutsWhereMegatronCuts) {
   }
 }
 
-TEST(Split, TakesAnySeparatorAndIgnoresSigns) {
+TEST(Split, TakesAnySeparator) {
   const auto plain = split_sequences("1,3,0", 100);
-  EXPECT_EQ(split_sequences("1e3", 100), plain);
-  EXPECT_EQ(split_sequences(" -1 and 3 ", 100), plain);
+  for (const char* split : {"1/3", " 1 and 3 ", "1-3", "1 - 3 - 0", "[1.0, 3.0]", "1:3"})
+    EXPECT_EQ(split_sequences(split, 100), plain) << split;
+}
+
+TEST(Split, RefusesSignsExponentsAndNumbersThatAreNotFinite) {
+  for (const std::string& split :
+       {std::string("1e999,1"), std::string("1e3"), std::string("-1, 2"),
+        std::string("969, -30, 1"), std::string("+1,2"), std::string(400, '9') + ",1",
+        std::string(309, '1') + "," + std::string(309, '9'), std::string("inf"), std::string("nan"),
+        std::string(""), std::string(".")})
+    EXPECT_THAT([&] { split_sequences(split, 10); },
+                ThrowsMessage<ConfigError>(HasSubstr("split=\"" + split + "\"")))
+        << split;
 }
 
 TEST(Split, RefusesStringsWithoutThreeWeights) {

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <sstream>
 
 #include "sevenfold/config/rules/rules.h"
@@ -37,35 +38,27 @@ std::string single_prefix(Parameters& parameters, const char* key) {
   return is_number(parts[0]) ? parts[1] : parts[0];
 }
 
-void check_split(const Parameters& parameters, const std::string& split) {
-  std::istringstream text(split);
-  std::string part;
-  int64_t num_parts = 0;
-  double total = 0.0;
-  bool is_valid = true;
-  while (std::getline(text, part, ',')) {
-    const size_t start = std::min(part.find_first_not_of(' '), part.size());
-    part = part.substr(start, part.find_last_not_of(' ') + 1 - start);
-    is_valid = is_valid && is_number(part) && part[0] != '-';
-    if (is_valid) total += std::stod(part);
-    ++num_parts;
-  }
-  if (!is_valid || num_parts < 1 || num_parts > 3 || total <= 0.0)
-    raise_rule(
-        "data.split",
-        "config: {}: up to three shares of at least 0 are needed (training, validation, test); "
-        "write for example split: \"969, 30, 1\"",
-        parameters.where("split"));
-}
-
 void resolve_split(Parameters& parameters, DataConfig& data) {
   if (const auto split = parameters.optional_string("split")) {
-    check_split(parameters, *split);
-    data.split = *split;
+    data.split = *split;  // read when the data is opened
   } else if (!data.data_prefix.empty()) {
     parameters.notice(fmt::format("{}: read as `{}` (training, validation, test)",
                                   parameters.where("split"), data.split));
   }
+}
+
+// Text that is tokenized is meant to be trained on.
+void check_prepared_is_read(const Parameters& parameters, const DataConfig& data) {
+  if (!data.prepare) return;
+  const std::filesystem::path output = data.prepare->output;
+  for (const std::string& prefix : {data.data_prefix, data.train_prefix, data.valid_prefix})
+    if (std::filesystem::path(prefix).lexically_normal() == output.lexically_normal()) return;
+  const char* key = data.data_prefix.empty() ? "train_data_path" : "data_path";
+  raise_rule(
+      "data.prepare",
+      "config: {}: the text of sevenfold.prepare goes to output={}, which nothing would read; "
+      "use {}=null to train on it, or sevenfold.prepare=null",
+      parameters.where(key), data.prepare->output, key);
 }
 
 void resolve_sources(Parameters& parameters, DataConfig& data) {
@@ -86,6 +79,7 @@ void resolve_sources(Parameters& parameters, DataConfig& data) {
                "split) or the paths of the parts",
                parameters.where("data_path"));
   const bool has_any = !data.data_prefix.empty() || !data.train_prefix.empty();
+  if (has_any) check_prepared_is_read(parameters, data);
   if (!has_any && data.prepare) data.data_prefix = data.prepare->output;
   if (!has_any && !data.prepare)
     parameters.unsupported("data_path",

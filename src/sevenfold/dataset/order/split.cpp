@@ -23,9 +23,24 @@ double parse_weight(std::string_view text, const std::string& split) {
   return value;
 }
 
+constexpr std::string_view kNumber = "0123456789.";
+
+bool is_number_at(std::string_view split, size_t at) {
+  return at < split.size() && kNumber.find(split[at]) != std::string_view::npos;
+}
+
+// Megatron takes "-1" for 1, and "1e3" for 1 and 3: nobody means that. A dash behind a number is a
+// separator.
+bool has_sign_or_exponent(std::string_view split, size_t number) {
+  if (number == 0) return false;
+  const char before = split[number - 1];
+  if (before == 'e' || before == 'E') return number >= 2 && is_number_at(split, number - 2);
+  if (before != '-' && before != '+') return false;
+  return !is_number_at(split, split.substr(0, number - 1).find_last_not_of(' '));
+}
+
 // All maximal runs of digits and dots, padded with 0 to three.
 std::array<double, 3> parse_weights(const std::string& split) {
-  constexpr std::string_view kNumber = "0123456789.";
   std::array<double, 3> weights{};
   size_t count = 0;
   for (size_t at = split.find_first_of(kNumber); at != std::string::npos;) {
@@ -34,6 +49,11 @@ std::array<double, 3> parse_weights(const std::string& split) {
       raise<ConfigError>(
           "dataset: split=\"{}\" has more than three numbers; write the weights of "
           "training, validation and test, like 969,30,1",
+          split);
+    if (has_sign_or_exponent(split, at))
+      raise<ConfigError>(
+          "dataset: split=\"{}\": a weight is a plain decimal number of at least 0; write three "
+          "weights like 969,30,1",
           split);
     weights[count++] = parse_weight(std::string_view(split).substr(at, end - at), split);
     at = split.find_first_of(kNumber, end);
