@@ -40,18 +40,16 @@ FaultSet planted_faults() {
   return faults;
 }
 
-Config load_and_report(const LoadOptions& options, std::FILE* out) {
+Config load_supported(const LoadOptions& options, std::FILE* out,
+                      const std::vector<std::string>& allowed) {
   Config config = load_config(options);
+  for (const Unsupported& value : config.unsupported)
+    if (std::find(allowed.begin(), allowed.end(), value.key) == allowed.end())
+      throw ConfigError(value.text);
   for (const Notice& notice : config.notices) fmt::print(out, "notice: {}\n", notice.text);
   fmt::print(out, "keys: {} used, {} ignored, {} unknown (`sevenfold config {}` lists them)\n",
              config.keys.used, config.keys.ignored, config.keys.unknown, options.file);
   return config;
-}
-
-void refuse_unsupported(const Config& config, const std::vector<std::string>& allowed) {
-  for (const Unsupported& value : config.unsupported)
-    if (std::find(allowed.begin(), allowed.end(), value.key) == allowed.end())
-      throw ConfigError(value.text);
 }
 
 }  // namespace sevenfold::apps

@@ -19,10 +19,10 @@ std::optional<std::string> read_environment(const std::string& name);
 // SEVENFOLD_FAULTS; warns loudly on stderr when any is set.
 FaultSet planted_faults();
 
-// Loads the file and prints notices and key counts to `out`.
-Config load_and_report(const LoadOptions& options, std::FILE* out);
-// Throws ConfigError naming the first value that is not supported, leaving out the keys of
-// `allowed`.
-void refuse_unsupported(const Config& config, const std::vector<std::string>& allowed = {});
+// Loads the file and prints notices and key counts to `out`. Throws ConfigError naming the first
+// value that is not supported, leaving out the keys of `allowed`; a refusal stands alone, without
+// the notices.
+Config load_supported(const LoadOptions& options, std::FILE* out,
+                      const std::vector<std::string>& allowed = {});
 
 }  // namespace sevenfold::apps

@@ -43,11 +43,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->type_name("DIR");
   command->add_option("--resume", arguments->resume, "auto or none (DIR must then be empty)");
   command->add_option("--threads-per-rank", arguments->threads_per_rank, "Default: cores / ranks")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1024));
   command->callback([arguments, &exit_code] {
     const Resume resume = parse_resume(arguments->resume);
-    const Config config = load_and_report(arguments->experiment.load, stdout);
-    refuse_unsupported(config);
+    const Config config = load_supported(arguments->experiment.load, stdout);
     const TrainOutcome outcome =
         train(config, {.resume = resume, .threads_per_rank = arguments->threads_per_rank});
     print_outcome(outcome, *arguments);

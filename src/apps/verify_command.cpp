@@ -75,6 +75,8 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
   for (const auto& [axis, used] : report.axes_used)
     fmt::print("{:<44}{:>12}\n", fmt::format("gradients computed over {}", axis),
                used ? "yes" : "NO");
+  if (mesh.world_size() == 1)
+    fmt::print("note: one rank was compared with itself, which proves nothing; give --ranks N\n");
   if (!report.unequal_tokens)
     fmt::print(
         "note: every micro batch trains the same number of tokens, so a mistake in averaging would "
@@ -90,8 +92,9 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
 
 VerifyReport run_verify(const VerifyArguments& arguments) {
   // Text output begins with the notices; a JSON document stands alone.
-  Config config = load_and_report(arguments.experiment.load, arguments.json ? stderr : stdout);
-  refuse_unsupported(config, arguments.shrink ? kReplacedByShrinking : std::vector<std::string>{});
+  Config config =
+      load_supported(arguments.experiment.load, arguments.json ? stderr : stdout,
+                     arguments.shrink ? kReplacedByShrinking : std::vector<std::string>{});
   config = proof_config(std::move(config));
   const VerifyOptions options{.steps = arguments.steps, .faults = planted_faults()};
   if (!arguments.shrink) {

@@ -49,10 +49,12 @@ TEST_F(RunDirectoryTest, MakesParentsAndLeavesNoTraceOfItsProof) {
 }
 
 TEST_F(RunDirectoryTest, WithoutResumeMustBeEmpty) {
-  const RunDirectory directory = RunDirectory::open(root_, Resume::kNone);
-  std::ofstream(directory.metrics()) << "{}\n";
+  {
+    const RunDirectory directory = RunDirectory::open(root_, Resume::kNone);
+    std::ofstream(directory.metrics()) << "{}\n";
+  }
   expect_refused(root_, Resume::kNone, "is not empty and --resume none starts anew");
-  EXPECT_EQ(content_of(directory.metrics()), "{}\n");
+  EXPECT_EQ(content_of(root_ / "metrics.jsonl"), "{}\n");
   RunDirectory::open(root_, Resume::kAuto);
 }
 
@@ -81,6 +83,14 @@ TEST_F(RunDirectoryTest, AFailedReplacementLeavesNothingBehind) {
   EXPECT_THROW(write_file_atomically(root_ / "config", "text"), Error);
   EXPECT_FALSE(fs::exists(root_ / "config.partial"));
   EXPECT_TRUE(fs::exists(root_ / "config" / "inside"));
+}
+
+TEST_F(RunDirectoryTest, BelongsToOneRunAtATime) {
+  {
+    const RunDirectory first = RunDirectory::open(root_, Resume::kAuto);
+    expect_refused(root_, Resume::kAuto, "another run is writing to it");
+  }
+  EXPECT_NO_THROW(RunDirectory::open(root_, Resume::kAuto)) << "the lock goes with the run";
 }
 
 }  // namespace

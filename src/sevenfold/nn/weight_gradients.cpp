@@ -25,6 +25,7 @@ void WeightGradients::run(int64_t microbatch) {
 }
 
 void WeightGradients::accumulate(const Product& product) {
+  const at::NoGradGuard no_graph;  // run() is called outside a backward pass
   at::Tensor gradient = product.parameter->gradient();
   if (faults_.has(Fault::kAccumulationOverwrites)) gradient.zero_();
   // A table that a linear layer reads is a tied one.

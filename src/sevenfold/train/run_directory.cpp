@@ -1,6 +1,7 @@
 #include "sevenfold/train/run_directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,6 +47,20 @@ void make_directory(const fs::path& path) {
   if (error) refuse(path, error.message());
 }
 
+// Two runs in one folder would write into each other's metrics. The lock goes with the process, so
+// a killed run leaves none behind.
+std::shared_ptr<const int> lock_directory(const fs::path& path) {
+  const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) refuse(path, system_message(errno));
+  std::shared_ptr<const int> lock(new int(directory), [](const int* file) {
+    ::close(*file);
+    delete file;
+  });
+  if (::flock(directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    refuse(path, "another run is writing to it");
+  return lock;
+}
+
 // 0, or the errno of the first step that failed.
 int write_and_sync(const fs::path& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
@@ -79,8 +94,9 @@ RunDirectory RunDirectory::open(const fs::path& path, Resume resume) {
         "or leave out --resume",
         path.string());
   }
+  std::shared_ptr<const int> lock = lock_directory(path);
   prove_writable(path);
-  return RunDirectory(path);
+  return RunDirectory(path, std::move(lock));
 }
 
 void RunDirectory::write_resolved_config(std::string_view yaml) const {

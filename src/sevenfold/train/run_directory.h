@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,7 @@ class RunDirectory {
  public:
   // Makes the folder and its parents and proves that files can be made in it. Throws ConfigError
   // when it cannot be used; then at most empty folders are left.
+  // Locked while it exists: a second run in the same folder is refused. Leaves no file.
   static RunDirectory open(const std::filesystem::path& path, Resume resume);
 
   const std::filesystem::path& path() const { return path_; }
@@ -28,8 +30,10 @@ class RunDirectory {
   void write_resolved_config(std::string_view yaml) const;
 
  private:
-  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  RunDirectory(std::filesystem::path path, std::shared_ptr<const int> lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
+  std::shared_ptr<const int> lock_;  // descriptor of the folder; closing it gives the lock up
 };
 
 // Writes beside the file, syncs and renames: readers see the whole old or the whole new text.

@@ -13,6 +13,7 @@
 #include "sevenfold/train/console.h"
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/flops.h"
+#include "sevenfold/train/limits.h"
 #include "sevenfold/train/metrics.h"
 #include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
@@ -202,6 +203,7 @@ DataSources open_with_progress(const Config& config) {
 }  // namespace
 
 TrainOutcome train(const Config& config, const TrainOptions& options) {
+  check_fits_machine(config);
   const Mesh mesh(config.mesh);
   const DataSources data = open_with_progress(config);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);

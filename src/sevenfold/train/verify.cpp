@@ -7,6 +7,7 @@
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/train/layout_trace.h"
+#include "sevenfold/train/limits.h"
 
 namespace sevenfold {
 namespace {
@@ -127,6 +128,7 @@ std::string VerifyReport::failure() const {
 
 VerifyReport verify_layout(const Config& config, const SampleSource& source,
                            const VerifyOptions& options) {
+  check_fits_machine(config);
   VerifyReport report;
   report.layout = config.mesh;
   report.precision = config.run.precision;

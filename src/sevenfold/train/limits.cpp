@@ -1,0 +1,42 @@
+#include "sevenfold/train/limits.h"
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
+#include "sevenfold/model/llama.h"
+#include "sevenfold/optim/optimizer.h"
+#include "sevenfold/train/rank_trainer.h"
+
+namespace sevenfold {
+
+double resident_bytes(const Config& config) {
+  const auto copies = static_cast<double>(2 + num_optimizer_states(config.optimizer));
+  const auto element = static_cast<double>(c10::elementSize(model_dtype(config.run.precision)));
+  return static_cast<double>(num_parameters(config.model)) * copies * element *
+         static_cast<double>(config.mesh.world_size());
+}
+
+void check_fits_machine(const Config& config) {
+  const int64_t ranks = config.mesh.world_size();
+  if (ranks > kMaxThreadRanks)
+    raise<ConfigError>(
+        "train: {} ranks as threads of one process are too many; the simulated cluster runs at "
+        "most {}; "
+        "use fewer --ranks",
+        ranks, kMaxThreadRanks);
+  const double machine =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const double needed = resident_bytes(config);
+  if (machine > 0 && needed > machine)
+    raise<ConfigError>(
+        "train: weights, gradients and optimizer states of {} parameters on {} rank{} need {:.1f} "
+        "GiB, this "
+        "machine has {:.1f} GiB; use a smaller model or fewer --ranks, or check the layout with "
+        "`sevenfold verify --shrink`",
+        with_commas(num_parameters(config.model)), ranks, ranks == 1 ? "" : "s", needed / 0x1p30,
+        machine / 0x1p30);
+}
+
+}  // namespace sevenfold
