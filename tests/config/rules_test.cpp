@@ -59,6 +59,60 @@ TEST(ModelRule, RefusesSizesBelowOneAndOddRotations) {
               HasSubstr("hidden_size=8 is too small"));
 }
 
+TEST(RangeRule, KeepsProductsWithin64Bits) {
+  const std::pair<const char*, const char*> words[] = {
+      {"global_batch_size=9000000000000000000", "batch.global_positive"},
+      {"global_batch_size=2147483649", "batch.global_positive"},
+      {"micro_batch_size=9000000000000000000", "batch.micro_positive"},
+      {"train_iters=9000000000000000000", "run.range"},
+      {"eval_iters=9000000000000000000", "run.range"},
+      {"eval_interval=9000000000000000000", "run.range"},
+      {"log_interval=9000000000000000000", "run.range"},
+      {"distributed_timeout_minutes=525601", "run.range"},
+      {"ddp_bucket_size=9000000000000000000", "run.range"},
+      {"lr_decay_iters=9000000000000000000", "lr.steps"},
+      {"lr_warmup_iters=9000000000000000000", "lr.steps"},
+      {"num_layers=9223372036854775783", "model.positive"},
+      {"hidden_size=2147483649", "model.positive"}};
+  for (const auto& [word, rule] : words)
+    EXPECT_THAT(
+        rule_of(small_llama(),
+                {word, std::string(word).starts_with("lr_decay") ? "seed=1" : "lr_decay_iters=9"}),
+        StartsWith(std::string(rule) + " config: override " + word))
+        << word;
+  EXPECT_THAT(rule_of(small_llama(), {"micro_batch_size=65536", "sevenfold.ranks=65536"}),
+              StartsWith("batch.micro_positive "));
+  EXPECT_THAT(
+      rule_of(small_llama(), {"num_experts=9223372036854775783", "expert_model_parallel_size=2"}),
+      StartsWith("experts.range "));
+}
+
+TEST(RangeRule, AllowsTheLargestRun) {
+  const Config config = load_text(
+      small_llama(), {"train_iters=2147483648", "global_batch_size=2147483648", "eval_iters=1",
+                      "distributed_timeout_minutes=525600", "lr_decay_iters=2147483648"});
+  EXPECT_EQ(config.learning_rate.decay_samples, int64_t{1} << 62);
+  EXPECT_EQ(config.run.timeout_s, 525600 * 60);
+}
+
+TEST(RangeRule, CountsTheSamplesOfAllEvaluations) {
+  EXPECT_THAT(
+      rule_of(small_llama(),
+              {"train_iters=2147483648", "eval_interval=1", "eval_iters=2147483648"}),
+      StartsWith("run.samples config: override eval_iters=2147483648: 2147483649 evaluations of "
+                 "that many global batches of 8 samples"));
+}
+
+TEST(RangeRule, BoundsTheElementsOfWeightsAndTensors) {
+  EXPECT_THAT(rule_of(small_llama(), {"hidden_size=2147483648", "ffn_hidden_size=2147483648"}),
+              HasSubstr("ffn_hidden_size=2147483648, num_attention_heads=4 x "
+                        "kv_channels=536870912 and vocab_size=101 the model has 1.3e+20 weights"));
+  EXPECT_THAT(
+      rule_of(small_llama(), {"seq_length=2147483648", "max_position_embeddings=2147483648"}),
+      StartsWith("model.elements config: run.yaml:21 micro_batch_size=1: with "
+                 "seq_length=2147483648 a micro batch makes a tensor of 1.8e+19 elements"));
+}
+
 TEST(LearningRateRule, ChecksTheSchedule) {
   EXPECT_EQ(rule_of(small_llama(), {"lr_warmup_iters=4"}),
             "lr.warmup config: override lr_warmup_iters=4: the warm-up must be shorter than "

@@ -86,6 +86,8 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.mesh.ranks_per_node = ranks_per_node(experiment, options);
   config.batch = resolve_batch(parameters, config.mesh.dp);
   config.model = resolve_model(parameters, config.mesh, block);
+  check_run_length(parameters, config.run, config.batch);
+  check_elements(parameters, config.model, config.batch);
   config.optimizer = resolve_optimizer(parameters);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size);
   config.data = resolve_data(parameters, block, config.model.vocab_size);

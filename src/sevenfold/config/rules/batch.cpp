@@ -11,11 +11,19 @@ BatchConfig resolve_batch(Parameters& parameters, int64_t data_parallel_size) {
                "micro_batch_size=1 or more",
                parameters.where("micro_batch_size"), kMaxWorldSize);
   const int64_t unit = batch.micro_batch_size * data_parallel_size;
+  if (unit > kMaxSize)
+    raise_rule(
+        "batch.micro_positive",
+        "config: {}: {} on {} data-parallel ranks are {} samples at once (at most {}); use a "
+        "smaller micro batch",
+        parameters.where("micro_batch_size"), batch.micro_batch_size, data_parallel_size, unit,
+        kMaxSize);
   batch.global_batch_size = parameters.optional_integer("global_batch_size").value_or(unit);
-  if (batch.global_batch_size < 1)
+  if (batch.global_batch_size < 1 || batch.global_batch_size > kMaxSize)
     raise_rule("batch.global_positive",
-               "config: {}: a global batch holds at least 1 sample; use global_batch_size={}",
-               parameters.where("global_batch_size"), unit);
+               "config: {}: a global batch holds at least 1 sample (and at most {}); use "
+               "global_batch_size={}",
+               parameters.where("global_batch_size"), kMaxSize, unit);
   if (batch.global_batch_size % unit != 0)
     raise_rule("batch.divisible",
                "config: {}: {} is not micro_batch_size {} x data-parallel size {} x a whole number "

@@ -74,6 +74,9 @@ void check_experts(const Parameters& parameters, const MeshShape& mesh) {
     raise_rule("experts.needed",
                "config: {}: the model has no experts to cut; set num_experts or use {}=1",
                parameters.where(kEp), kEp);
+  if (num_experts < 1 || num_experts > kMaxSize)
+    raise_rule("experts.range", "config: {}: must be at least 1 and at most {}",
+               parameters.where("num_experts"), kMaxSize);
   if (num_experts % mesh.ep != 0)
     raise_rule("experts.divisible", "config: {} does not divide num_experts={}; use {}",
                parameters.where(kEp), num_experts, divisor_list(num_experts));
@@ -87,7 +90,8 @@ void check_layers(const Parameters& parameters, const MeshShape& mesh) {
                          parameters.boolean("account_for_embedding_in_pipeline_split") ||
                          parameters.boolean("account_for_loss_in_pipeline_split");
   const int64_t layers = parameters.integer("num_layers");
-  if (is_uneven || layers < 1) return;  // the model rules refuse a model without layers
+  // The model rules refuse a number of layers that makes no sense.
+  if (is_uneven || layers < 1 || layers > kMaxSize) return;
   if (layers % mesh.pp != 0)
     raise_rule("layers.divisible",
                "config: {} does not divide num_layers={}; use {} (or uneven stages: "

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sevenfold/config/rules/rules.h"
 
 namespace sevenfold::config {
@@ -5,8 +7,6 @@ namespace {
 
 constexpr int64_t kByteVocabulary = 257;     // ids 0-255 and the end of a document
 constexpr int64_t kMockVocabulary = 131072;  // what Primus sets with mock_data
-constexpr int64_t kMaxSize = int64_t{1}
-                             << 31;  // of any size in the model; keeps products far from overflow
 
 int64_t positive(const Parameters& parameters, const char* key) {
   const int64_t value = parameters.integer(key);
@@ -183,6 +183,34 @@ ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh,
   model.init_method_std = in_range(parameters, "init_method_std", 0.0, 100.0);
   model.tied_embeddings = !parameters.boolean("untie_embeddings_and_output_weights");
   return model;
+}
+
+// In floating point: the products of sizes that are each in range need not fit in 64 bits.
+void check_elements(const Parameters& parameters, const ModelConfig& model,
+                    const BatchConfig& batch) {
+  const auto of = [](int64_t size) { return static_cast<double>(size); };
+  const double hidden = of(model.hidden_size);
+  const double heads = of(model.num_attention_heads);
+  const double query_width = heads * of(model.kv_channels);
+  const double layer =
+      hidden * (2.0 + 4.0 * query_width + 3.0 * of(model.ffn_hidden_size));  // at most
+  const double weights = of(model.num_layers) * layer + hidden * (1.0 + 2.0 * of(model.vocab_size));
+  if (weights > of(kMaxElements))
+    raise_rule("model.elements",
+               "config: {}: with num_layers={}, ffn_hidden_size={}, num_attention_heads={} x "
+               "kv_channels={} and vocab_size={} the model has {:.1e} weights (at most {}); use "
+               "smaller sizes",
+               parameters.where("hidden_size"), model.num_layers, model.ffn_hidden_size,
+               model.num_attention_heads, model.kv_channels, model.vocab_size, weights,
+               kMaxElements);
+  const double widest = std::max({hidden, 2.0 * of(model.ffn_hidden_size), query_width,
+                                  of(model.vocab_size), heads * of(model.seq_length)});
+  const double elements = of(batch.micro_batch_size) * of(model.seq_length) * widest;
+  if (elements > of(kMaxElements))
+    raise_rule("model.elements",
+               "config: {}: with seq_length={} a micro batch makes a tensor of {:.1e} elements (at "
+               "most {}); use a smaller micro batch, sequence or model",
+               parameters.where("micro_batch_size"), model.seq_length, elements, kMaxElements);
 }
 
 }  // namespace sevenfold::config

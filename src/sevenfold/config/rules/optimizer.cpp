@@ -5,8 +5,6 @@
 namespace sevenfold::config {
 namespace {
 
-constexpr int64_t kMaxSteps = int64_t{1} << 31;
-
 double at_least_zero(const Parameters& parameters, const char* key) {
   const double value = parameters.number(key);
   if (!(value >= 0.0) || std::isinf(value))
@@ -40,9 +38,9 @@ DecayStyle decay_style(Parameters& parameters) {
 
 int64_t steps(const Parameters& parameters, const char* key, int64_t smallest) {
   const int64_t value = parameters.integer(key);
-  if (value < smallest || value > kMaxSteps)
+  if (value < smallest || value > kMaxSize)
     raise_rule("lr.steps", "config: {}: must be at least {} and at most {}", parameters.where(key),
-               smallest, kMaxSteps);
+               smallest, kMaxSize);
   return value;
 }
 

@@ -9,6 +9,13 @@
 
 namespace sevenfold::config {
 
+// The most that a size or a count of steps, samples or layers may be: products of two fit in 64
+// bits.
+inline constexpr int64_t kMaxSize = int64_t{1} << 31;
+// The most elements of all weights together, and of a tensor of one micro batch: their bytes, sent
+// twice around a ring, fit in 64 bits.
+inline constexpr int64_t kMaxElements = int64_t{1} << 53;
+
 // Each reads its keys, checks their rules (RuleError) and gives the part of Config that it owns.
 // What is accepted without effect, or not there yet, is left in the Parameters as notices and
 // unsupported values.
@@ -27,6 +34,11 @@ LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_
 DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block, int64_t vocab_size);
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
                       const LoadOptions& options);
+
+// What the parts make together: samples of the run, weights, tensors of a micro batch.
+void check_run_length(const Parameters& parameters, const RunConfig& run, const BatchConfig& batch);
+void check_elements(const Parameters& parameters, const ModelConfig& model,
+                    const BatchConfig& batch);
 
 // Every key whose table row says "not yet" and whose value is not neutral.
 void refuse_unsupported_values(Parameters& parameters);

@@ -1,7 +1,11 @@
+#include <limits>
+
 #include "sevenfold/config/rules/rules.h"
 
 namespace sevenfold::config {
 namespace {
+
+constexpr int64_t kMinutesOfAYear = int64_t{365} * 24 * 60;
 
 struct Choice {
   std::string value;
@@ -86,9 +90,12 @@ StartKind resolve_start(const SevenfoldBlock& block, const LoadOptions& options)
   raise_choice("start", choice, "init or hot");
 }
 
-int64_t not_negative(const Parameters& parameters, const char* key) {
+// Null is 0.
+int64_t up_to(const Parameters& parameters, const char* key, int64_t largest) {
   const int64_t value = parameters.optional_integer(key).value_or(0);
-  if (value < 0) raise_rule("run.range", "config: {}: must be at least 0", parameters.where(key));
+  if (value < 0 || value > largest)
+    raise_rule("run.range", "config: {}: must be at least 0 and at most {}", parameters.where(key),
+               largest);
   return value;
 }
 
@@ -109,22 +116,38 @@ RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
   run.backend = resolve_backend(parameters, block, options);
   run.device = resolve_device(parameters, block, options);
   run.start = resolve_start(block, options);
-  run.seed = static_cast<uint64_t>(not_negative(parameters, "seed"));
-  run.train_iters = not_negative(parameters, "train_iters");
-  run.eval_iters = not_negative(parameters, "eval_iters");
-  run.eval_interval = not_negative(parameters, "eval_interval");
+  run.seed = static_cast<uint64_t>(up_to(parameters, "seed", std::numeric_limits<int64_t>::max()));
+  run.train_iters = up_to(parameters, "train_iters", kMaxSize);
+  run.eval_iters = up_to(parameters, "eval_iters", kMaxSize);
+  run.eval_interval = up_to(parameters, "eval_interval", kMaxSize);
   run.full_validation = parameters.boolean("full_validation");
-  run.log_interval = std::max<int64_t>(1, not_negative(parameters, "log_interval"));
+  run.log_interval = std::max<int64_t>(1, up_to(parameters, "log_interval", kMaxSize));
   if (const auto elements = parameters.optional_integer("ddp_bucket_size")) {
-    if (*elements < 1)
-      raise_rule("run.range", "config: {}: a bucket holds at least 1 element",
-                 parameters.where("ddp_bucket_size"));
+    if (*elements < 1 || *elements > kMaxElements)
+      raise_rule("run.range", "config: {}: a bucket holds at least 1 element (and at most {})",
+                 parameters.where("ddp_bucket_size"), kMaxElements);
     run.gradient_bucket_elements = *elements;
   }
   run.timeout_s =
-      60 * std::max<int64_t>(1, not_negative(parameters, "distributed_timeout_minutes"));
+      60 * std::max<int64_t>(1, up_to(parameters, "distributed_timeout_minutes", kMinutesOfAYear));
   refuse_checkpoints(parameters);
   return run;
+}
+
+void check_run_length(const Parameters& parameters, const RunConfig& run,
+                      const BatchConfig& batch) {
+  if (run.eval_interval == 0) return;
+  // As Megatron counts them: one evaluation more than fit.
+  const int64_t evaluations = run.train_iters / run.eval_interval + 1;
+  int64_t samples = 0;
+  if (!__builtin_mul_overflow(evaluations, run.eval_iters, &samples) &&
+      !__builtin_mul_overflow(samples, batch.global_batch_size, &samples))
+    return;
+  raise_rule(
+      "run.samples",
+      "config: {}: {} evaluations of that many global batches of {} samples are more samples "
+      "than 64 bits count; use a smaller eval_iters",
+      parameters.where("eval_iters"), evaluations, batch.global_batch_size);
 }
 
 }  // namespace sevenfold::config
