@@ -1,11 +1,13 @@
 #include "sevenfold/train/rank_trainer.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <mutex>
 
+#include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/layout_trace.h"
@@ -187,6 +189,31 @@ TEST(Evaluation, LeavesTrainingAlone) {
     });
   }
   EXPECT_EQ(losses[0], losses[1]);
+}
+
+// A rate that blows the weights up: the run ends with the iteration's number and unchanged weights,
+// or goes on when it is told to.
+TEST(NonFiniteLoss, EndsTheRunUnlessItIsToGoOn) {
+  const TemporaryDirectory directory;
+  auto experiment = testing::m0_experiment(directory, "D3", 2, {{"lr", 1e300}});
+  try {
+    on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
+      trainer.step(0);
+      trainer.compute_gradients(1);
+      const at::Tensor before = trainer.parameters().front()->weight().clone();
+      EXPECT_THROW(trainer.apply_gradients(1), Error);
+      EXPECT_TRUE(at::equal(before, trainer.parameters().front()->weight()));
+      trainer.apply_gradients(1);
+    });
+    FAIL() << "stepped on a loss that is not finite";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("iteration 2: the loss is "));
+  }
+  experiment.config.run.check_for_nan = false;
+  on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
+    trainer.step(0);
+    EXPECT_FALSE(std::isfinite(trainer.step(1).loss));
+  });
 }
 
 // The ordinary start weights of M0 are frozen: other bits would change every user's run.

@@ -94,6 +94,7 @@ struct RunConfig {
   int64_t eval_iters = 0;
   bool full_validation = false;
   int64_t log_interval = 1;
+  bool check_for_nan = true;  // check_for_nan_in_loss_and_grad: a run ends before it steps on one
   int64_t gradient_bucket_elements = 40'000'000;  // ddp_bucket_size
   int64_t timeout_s = 600;                        // of one collective
 };

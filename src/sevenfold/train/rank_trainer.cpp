@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/optim/clipping.h"
@@ -20,6 +21,17 @@ at::Tensor scalar(double value) {
 
 BatchPlace batch_place(const RankContext& rank) {
   return {rank.coordinates[static_cast<size_t>(Axis::kDp)], rank.mesh->shape().dp};
+}
+
+// Loss and norm are the same on every rank, so all ranks leave together, before any weight is
+// changed.
+void check_finite(const StepResult& result, int64_t iteration) {
+  if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
+  raise<Error>(
+      "train: iteration {}: the loss is {} and the gradient norm {}; the run ends before the "
+      "weights "
+      "are changed (lower lr, or go on with check_for_nan_in_loss_and_grad=false)",
+      iteration + 1, result.loss, result.gradient_norm);
 }
 
 }  // namespace
@@ -114,23 +126,27 @@ std::vector<Parameter*> RankTrainer::norm_parameters() const {
 }
 
 StepResult RankTrainer::apply_gradients(int64_t iteration) {
-  StepResult report;
-  report.learning_rate = learning_rate(config_.learning_rate, consumed(iteration));
-  report.gradient_norm = gradient_norm(norm_parameters(), rank_);
+  StepResult result = sum_loss();
+  result.learning_rate = learning_rate(config_.learning_rate, consumed(iteration));
+  result.gradient_norm = gradient_norm(norm_parameters(), rank_);
   if (rank_.faults.has(Fault::kNormOfLocalGradient))
     for (Bucket& bucket : buckets_) rank_.group("dp-cp").all_reduce(bucket.gradients).wait();
-  report.clip_factor = clip_factor(report.gradient_norm, config_.optimizer.clip_grad);
-  scale_gradients(parameters_, report.clip_factor);
+  if (config_.run.check_for_nan) check_finite(result, iteration);
+  result.clip_factor = clip_factor(result.gradient_norm, config_.optimizer.clip_grad);
+  scale_gradients(parameters_, result.clip_factor);
   const bool skips =
       rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1;
-  if (!skips) optimizer_->step(report.learning_rate);
+  if (!skips) optimizer_->step(result.learning_rate);
+  return result;
+}
 
-  at::Tensor loss = chunk_.loss_sum().reshape({1}).clone();
+StepResult RankTrainer::sum_loss() {
+  const at::Tensor loss = chunk_.loss_sum().reshape({1}).clone();
   if (!rank_.faults.has(Fault::kLossNotSummed)) rank_.group("dp-cp").all_reduce(loss).wait();
-  report.trained_tokens = static_cast<int64_t>(trained_tokens_.item<double>());
-  report.loss = loss.item<double>() / std::max(1.0, trained_tokens_.item<double>());
-  report.tokens = config_.batch.global_batch_size * config_.model.seq_length;
-  return report;
+  const double trained_tokens = trained_tokens_.item<double>();
+  return {.loss = loss.item<double>() / std::max(1.0, trained_tokens),
+          .trained_tokens = static_cast<int64_t>(trained_tokens),
+          .tokens = config_.batch.global_batch_size * config_.model.seq_length};
 }
 
 ValidationResult RankTrainer::evaluate(const SampleSource& data, int64_t num_samples) {

@@ -42,7 +42,8 @@ class RankTrainer {
   StepResult step(int64_t iteration);
 
   // The halves of step(): gradients of the global batch on every rank, then norm, clipping and
-  // optimizer.
+  // optimizer. Throws Error, with the weights unchanged, when loss or norm are not finite and the
+  // run checks for that.
   void compute_gradients(int64_t iteration);
   StepResult apply_gradients(int64_t iteration);
 
@@ -60,6 +61,8 @@ class RankTrainer {
  private:
   void seed_losses(std::vector<Microbatch>& microbatches);
   void start_weights();
+  // The parts of the result that follow from the forward passes. Collective.
+  StepResult sum_loss();
   std::vector<Parameter*> norm_parameters() const;
   int64_t consumed(int64_t iteration) const { return iteration * config_.batch.global_batch_size; }
 
