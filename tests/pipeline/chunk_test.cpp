@@ -5,6 +5,7 @@
 
 #include "pipeline/small_llama.h"
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/allocator.h"
 
 namespace sevenfold {
 namespace {
@@ -83,6 +84,29 @@ TEST(Chunk, EvaluationKeepsNothingAndAgreesWithTraining) {
   EXPECT_EQ(llama.chunk->loss_sum().item<double>(), 0.0);
   llama.chunk->forward(microbatch, {});
   EXPECT_EQ(llama.chunk->loss_sum().item<double>(), loss);
+}
+
+// Bytes of activations that a forward pass of `num_layers` decoder layers leaves alive.
+int64_t kept_bytes(int64_t num_layers) {
+  SmallLlama llama(SmallLlama::ignore, num_layers);
+  const Microbatch microbatch = llama.microbatch(0);
+  const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
+  const int64_t before = llama.rank.memory.live(MemoryCategory::kActivations);
+  llama.chunk->forward(microbatch, {});
+  return llama.rank.memory.live(MemoryCategory::kActivations) - before;
+}
+
+// The formula of docs/model.md, with the figures per row that the page leaves out.
+TEST(Chunk, KeepsPerDecoderLayerWhatTheFormulaSays) {
+  install_allocator();
+  constexpr int64_t kTokens = 2 * 6, kHidden = 8, kFfn = 12, kHeads = 2, kGroups = 1, kHeadSize = 4;
+  constexpr int64_t kPerToken = 4 * kHidden                           // norms: inputs and outputs
+                                + kHeadSize * (kHeads + 2 * kGroups)  // q, k, v
+                                + 2 * kHeadSize * kHeads              // output, grouped and not
+                                + 3 * kFfn                            // gate, up, product
+                                + 2 + kHeads;  // norms' and softmax's row figures
+  EXPECT_EQ(kept_bytes(3) - kept_bytes(2), kTokens * kPerToken * 8);
+  EXPECT_EQ(kept_bytes(5) - kept_bytes(2), 3 * kTokens * kPerToken * 8);
 }
 
 }  // namespace

@@ -40,14 +40,15 @@ class WatchedGroup final : public Communicator {
   std::function<void(const at::Tensor&)> on_all_reduce_;
 };
 
-// One rank's Llama of three decoder layers in fp64 with hot start weights, a bucket per layer.
+// One rank's Llama of a few decoder layers in fp64 with hot start weights, a bucket per layer.
 struct SmallLlama {
-  explicit SmallLlama(std::function<void(const at::Tensor&)> on_all_reduce = [](const at::Tensor&) {
-  }) {
+  static void ignore(const at::Tensor&) {}
+  explicit SmallLlama(std::function<void(const at::Tensor&)> on_all_reduce = ignore,
+                      int64_t num_layers = 3) {
     rank.mesh = &mesh;
     rank.coordinates = mesh.coordinates(0);
     rank.groups["dp-cp"] = std::make_unique<WatchedGroup>(std::move(on_all_reduce));
-    part = build_llama({.num_layers = 3,
+    part = build_llama({.num_layers = num_layers,
                         .hidden_size = 8,
                         .ffn_hidden_size = 12,
                         .num_attention_heads = 2,
