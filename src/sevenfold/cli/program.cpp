@@ -3,10 +3,13 @@
 #include <string>
 
 #include "sevenfold/cli/commands.h"
+#include "sevenfold/config/yaml/value.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold::cli {
 namespace {
+
+using config::one_line;
 
 // "sevenfold data prepare": the subcommands that the command line has named.
 std::string command_path(const CLI::App& app) {
@@ -32,6 +35,8 @@ void check_command_name(const CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+// Names and values of the user may hold line breaks, which ConfigError and DataError repeat. A
+// CommError ends with a table on purpose.
 int run_program(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
     check_command_name(app, argc, argv);
@@ -41,14 +46,14 @@ int run_program(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}; see `{} --help`\n", app.get_name(), error.what(),
+    fmt::print(stderr, "{}: {}; see `{} --help`\n", app.get_name(), one_line(error.what()),
                command_path(app));
     return 2;
   } catch (const ConfigError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}\n", one_line(error.what()));
     return 2;
   } catch (const DataError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}\n", one_line(error.what()));
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

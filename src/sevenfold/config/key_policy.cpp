@@ -88,7 +88,8 @@ class KeyChecker {
 
   void note_ignored(const std::string& name, const Value& value, std::string_view reason) {
     ++report_.counts.ignored;
-    report_.ignored.push_back(KeyNote{name, value.origin.text(), std::string(reason)});
+    report_.ignored.push_back(
+        KeyNote{one_line(name), one_line(value.origin.text()), std::string(reason)});
   }
 
   void note_unknown(const std::string& name, const std::string& key, const Value& value,
@@ -104,7 +105,7 @@ class KeyChecker {
           "{}: the key {} is not known, and --strict is given; take it out or leave --strict",
           where, name);
     ++report_.counts.unknown;
-    report_.unknown.push_back(KeyNote{name, value.origin.text(), "not known"});
+    report_.unknown.push_back(KeyNote{one_line(name), one_line(value.origin.text()), "not known"});
   }
 
   std::string framework_;

@@ -35,9 +35,9 @@ class Parameters {
   // Replaces a value; its origin becomes "fix-up".
   void fix(const std::string& key, Value value);
 
-  void notice(std::string text) { notices_.push_back(Notice{std::move(text)}); }
-  void unsupported(const std::string& key, std::string text) {
-    unsupported_.push_back(Unsupported{key, std::move(text)});
+  void notice(const std::string& text) { notices_.push_back(Notice{one_line(text)}); }
+  void unsupported(const std::string& key, const std::string& text) {
+    unsupported_.push_back(Unsupported{key, one_line(text)});
   }
   std::vector<Notice>& notices() { return notices_; }
   std::vector<Unsupported>& unsupported_values() { return unsupported_; }

@@ -63,7 +63,8 @@ PrepareConfig read_prepare(const Value& prepare) {
   const Value* input = prepare.find("input");
   if (input != nullptr && input->is_string()) result.inputs = {input->text};
   if (input != nullptr && input->is_list())
-    for (const Value& item : input->list) result.inputs.push_back(brief(item));
+    for (const Value& item : input->list)
+      result.inputs.push_back(item.is_string() ? item.text : brief(item));
   if (result.inputs.empty())
     raise<ConfigError>("{}: the key input is missing or empty; write input: [\"/usr/share/doc/*\"]",
                        place("sevenfold.prepare", prepare));

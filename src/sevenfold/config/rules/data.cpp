@@ -15,7 +15,7 @@ std::vector<std::string> words(const Value& value) {
       for (const std::string& word : words(item)) result.push_back(word);
     return result;
   }
-  std::istringstream text(brief(value));
+  std::istringstream text(value.is_map() ? brief(value) : value.text);
   for (std::string word; text >> word;) result.push_back(word);
   return result;
 }

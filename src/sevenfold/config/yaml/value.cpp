@@ -136,10 +136,26 @@ std::string kind_name(ValueKind kind) {
   return "a value";
 }
 
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      line += c;
+    else if (c == '\n')
+      line += "\\n";
+    else if (c == '\t')
+      line += "\\t";
+    else
+      line += fmt::format("\\x{:02x}", byte);
+  }
+  return line;
+}
+
 std::string brief(const Value& value) {
   if (value.is_null()) return "null";
   if (value.is_list() || value.is_map()) return to_json_text(value);
-  return value.text;
+  return one_line(value.text);
 }
 
 nlohmann::json to_json(const Value& value) {

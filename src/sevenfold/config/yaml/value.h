@@ -51,6 +51,9 @@ struct Value {
 // "a string", "a map", ...: for messages.
 std::string kind_name(ValueKind kind);
 
+// `text` with line breaks and other control characters escaped: for messages and listings.
+std::string one_line(const std::string& text);
+
 // Value as one would write it, on one line: for messages and listings.
 std::string brief(const Value& value);
 
