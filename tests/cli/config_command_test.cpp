@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/experiment_files.h"
@@ -54,14 +55,15 @@ TEST_F(ConfigCommand, ShowsValuesWithTheirOrigins) {
               ::testing::ContainsRegex(
                   "\nadam_beta1 +0.9 +built-in preset modules/megatron/pre_trainer.yaml:"));
   EXPECT_THAT(outcome.out, HasSubstr("27 used, 1 ignored, 1 unknown"));
-  EXPECT_THAT(outcome.out, EndsWith("next: sevenfold train " + file_ + " 'seed=7'\n"));
+  EXPECT_THAT(outcome.out, EndsWith("next: sevenfold train " + file_ + " seed=7\n"));
 }
 
 TEST_F(ConfigCommand, NamesAPrecisionInTheNextCommandWhenOnlyThatIsMissing) {
   EXPECT_THAT(run_config({file_, "bf16=true"}).out,
-              EndsWith("next: sevenfold train " + file_ + " 'bf16=true' --precision fp32\n"));
-  EXPECT_THAT(run_config({file_, "num_experts=4"}).out,
-              EndsWith("next: sevenfold mesh " + file_ + " --world 1\n"));
+              EndsWith("next: sevenfold train " + file_ + " bf16=true --precision fp32\n"));
+  EXPECT_THAT(
+      run_config({file_, "num_experts=4", "zzz_more=a b"}).out,
+      EndsWith("next: sevenfold mesh " + file_ + " num_experts=4 'zzz_more=a b' --world 1\n"));
 }
 
 TEST_F(ConfigCommand, PrintsOneJsonDocument) {
@@ -100,6 +102,30 @@ TEST_F(ConfigCommand, PutsErrorsInOneLineWithExitCode2) {
   EXPECT_EQ(run_config({file_, "--strict"}).exit_code, 2);
   EXPECT_THAT(run_config({file_, "--as", "torchtitan"}).error,
               HasSubstr("--as torchtitan: translating"));
+}
+
+TEST_F(ConfigCommand, ChecksKeysOfRawParametersWhenStrict) {
+  EXPECT_EQ(run_config({file_, "--raw"}).exit_code, 0);
+  const Outcome outcome = run_config({file_, "--raw", "--strict"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.error, HasSubstr("the key zzz_mine is not known, and --strict is given"));
+}
+
+TEST_F(ConfigCommand, KeepsMessagesOnOneLine) {
+  for (const char* word :
+       {"hiden_size=\"1\\n2\"", "hidden_size=a\nb", "a\nb", "a\nb..c=1", "--a\nb",
+        "sevenfold.a\nb=1", "dataloader_type=\"a\\nb\"", "seed.a\nb=1"}) {
+    const Outcome outcome = run_config({file_, word, "--strict"});
+    EXPECT_EQ(outcome.exit_code, 2) << word;
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  }
+  const auto lines_of = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const std::string plain = run_config({file_, "zzz_ab=1", "dotted=1"}).out;
+  const std::string broken = run_config({file_, "zzz_a\nb=\"1\\n2\"", "dotted=1"}).out;
+  EXPECT_EQ(lines_of(plain), lines_of(broken)) << broken;
 }
 
 TEST_F(ConfigCommand, ToleratesDashesBeforeAKey) {

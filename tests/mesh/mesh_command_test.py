@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,13 @@ class MeshCommand(unittest.TestCase):
         self.assertEqual(mesh["groups"]["dp-cp"],
                          [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]])
 
+    def test_the_next_command_repeats_what_the_user_gave(self):
+        words = ["tensor_model_parallel_size=1", "pipeline_model_parallel_size=1", "context_parallel_size=1",
+                 "bf16=false", "mock_data=false", "train_data_path=D1", "exp_name=my run", "vocab_size=101"]
+        line = self.mesh("--strict", *words).stdout.splitlines()[-1]
+        self.assertEqual(shlex.split(line)[1:], ["sevenfold", "verify", str(self.file), *words, "--strict",
+                                                 "--ranks", "1"])
+
     def test_values_that_training_would_refuse_are_no_obstacle(self):
         self.assertEqual(self.mesh("--world", "16").returncode, 0)
 
@@ -69,7 +77,8 @@ class MeshCommand(unittest.TestCase):
 
     def test_text_ends_with_a_next_command(self):
         result = self.mesh("--world", "16")
-        self.assertRegex(result.stdout.splitlines()[-1], r"^Next: sevenfold \w+ '.*an experiment\.yaml'")
+        self.assertRegex(result.stdout.splitlines()[-1],
+                         r"^next: sevenfold config '.*an experiment\.yaml' sevenfold\.ranks=16$")
         self.assertIn("[0,2,4,6]", result.stdout)
 
     def test_nodes_have_the_size_that_the_environment_says(self):

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "sevenfold/cli/commands.h"
+#include "sevenfold/cli/next_command.h"
 #include "sevenfold/config/experiment.h"
+#include "sevenfold/config/key_policy.h"
 #include "sevenfold/config/keys/key_tables.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
@@ -16,13 +18,10 @@ namespace {
 using nlohmann::json;
 
 struct ConfigArguments {
-  std::string file;
-  std::vector<std::string> overrides;
-  std::string presets;
+  LoadOptions load;
   std::string translate_to;  // --as
   bool raw = false;
   bool help_keys = false;
-  bool strict = false;
   bool print_json = false;
 };
 
@@ -32,7 +31,9 @@ std::string dump(const json& document) {
 
 void print_raw(const ConfigArguments& arguments) {
   const config::Experiment experiment =
-      config::load_experiment({arguments.file, arguments.overrides, arguments.presets, {}});
+      config::load_experiment({arguments.load.file, arguments.load.overrides,
+                               arguments.load.presets_directory, arguments.load.environment});
+  if (arguments.load.strict) config::check_keys(experiment, true);
   fmt::print("{}\n", dump(to_json(experiment.parameters)));
 }
 
@@ -97,15 +98,14 @@ void print_notes(const char* title, const std::vector<KeyNote>& notes) {
 }
 
 std::string next_command(const Config& config, const ConfigArguments& arguments) {
-  std::string words = config.file;
-  for (const std::string& word : arguments.overrides) words += " '" + word + "'";
+  const std::string words = experiment_words(arguments.load);
   if (config.unsupported.empty()) return "sevenfold train " + words;
   const auto is_precision = [](const Unsupported& item) {
     return item.key == "bf16" || item.key == "fp16";
   };
   if (std::all_of(config.unsupported.begin(), config.unsupported.end(), is_precision))
     return "sevenfold train " + words + " --precision fp32";
-  return "sevenfold mesh " + config.file + fmt::format(" --world {}", config.mesh.world_size());
+  return fmt::format("sevenfold mesh {} --world {}", words, config.mesh.world_size());
 }
 
 void print_text(const Config& config, const ConfigArguments& arguments) {
@@ -117,8 +117,8 @@ void print_text(const Config& config, const ConfigArguments& arguments) {
     value_width = std::max(value_width, std::min(entry.value_json.size(), kWidestValue));
   }
   for (const ConfigEntry& entry : config.entries)
-    fmt::print("{:<{}}  {:<{}}  {}\n", entry.key, key_width, entry.value_json, value_width,
-               entry.origin);
+    fmt::print("{:<{}}  {:<{}}  {}\n", config::one_line(entry.key), key_width, entry.value_json,
+               value_width, config::one_line(entry.origin));
   print_notes("accepted without effect:", config.ignored);
   print_notes("not known, kept:", config.unknown);
   if (!config.notices.empty()) fmt::print("\nnotices:\n");
@@ -142,13 +142,13 @@ void add_left_over_words(ConfigArguments& arguments, const std::vector<std::stri
   for (const std::string& word : words) {
     if (word.find('=') == std::string::npos)
       raise<ConfigError>("sevenfold: there is no option {}; see `sevenfold config --help`", word);
-    arguments.overrides.push_back(word.substr(word.find_first_not_of('-')));
+    arguments.load.overrides.push_back(word.substr(word.find_first_not_of('-')));
   }
 }
 
 void run_config(ConfigArguments arguments) {
   if (arguments.help_keys) return print_help_keys(arguments.print_json);
-  if (arguments.file.empty())
+  if (arguments.load.file.empty())
     raise<ConfigError>(
         "sevenfold: config needs a FILE; write for example `sevenfold config "
         "examples/quickstart.yaml`");
@@ -157,12 +157,7 @@ void run_config(ConfigArguments arguments) {
         "config: --as {}: translating between the vocabularies is not there yet; leave it out",
         arguments.translate_to);
   if (arguments.raw) return print_raw(arguments);
-  LoadOptions options;
-  options.file = arguments.file;
-  options.overrides = arguments.overrides;
-  options.presets_directory = arguments.presets;
-  options.strict = arguments.strict;
-  const Config config = load_config(options);
+  const Config config = load_config(arguments.load);
   arguments.print_json ? print_json(config) : print_text(config, arguments);
 }
 
@@ -172,11 +167,12 @@ void add_config_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "config", "Show the values of an experiment file and where each comes from");
   auto arguments = std::make_shared<ConfigArguments>();
-  command->add_option("file", arguments->file, "Experiment file (Primus YAML)")->type_name("FILE");
-  command->add_option("overrides", arguments->overrides, "key=value words, highest precedence")
+  command->add_option("file", arguments->load.file, "Experiment file (Primus YAML)")
+      ->type_name("FILE");
+  command->add_option("overrides", arguments->load.overrides, "key=value words, highest precedence")
       ->type_name("key=value");
   command
-      ->add_option("--presets", arguments->presets,
+      ->add_option("--presets", arguments->load.presets_directory,
                    "Primus checkout, or its configs folder; default: built in")
       ->type_name("DIR");
   command->add_option("--as", arguments->translate_to,
@@ -185,7 +181,7 @@ void add_config_command(CLI::App& app, int& exit_code) {
                     "JSON of the module's parameters before coercion, rules and fix-ups");
   command->add_flag("--help-keys", arguments->help_keys,
                     "List all keys: type, default, status, meaning");
-  command->add_flag("--strict", arguments->strict, "An unknown key is an error");
+  command->add_flag("--strict", arguments->load.strict, "An unknown key is an error");
   command->add_flag("--json", arguments->print_json, "One JSON document");
   command->allow_extras();
   command->callback([command, arguments, &exit_code] {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sevenfold/cli/commands.h"
+#include "sevenfold/cli/next_command.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/units.h"
 #include "sevenfold/dataset/indexed/dataset_summary.h"
@@ -76,7 +77,7 @@ void run_prepare(const PrepareArguments& arguments) {
   fmt::print("tokens     {}, end of document {} included\n", with_commas(report.num_tokens),
              report.eod_token_id);
   fmt::print("vocabulary {}\n", report.vocab_size);
-  fmt::print("next: sevenfold data inspect {}\n", report.output);
+  fmt::print("next: sevenfold data inspect {}\n", shell_word(report.output));
 }
 
 std::vector<int64_t> first_tokens(const IndexedDataset& data, int64_t sequence, int64_t offset,
@@ -190,7 +191,8 @@ void run_inspect(const InspectArguments& arguments) {
       fmt::print("  sample {} starts in document {} at token {}\n", sample["sample"].get<int64_t>(),
                  sample["document"].get<int64_t>(), sample["offset"].get<int64_t>());
   }
-  fmt::print("next: sevenfold train FILE data_path={} vocab_size={}\n", data.prefix(),
+  fmt::print("next: sevenfold train FILE {} vocab_size={}\n",
+             shell_word("data_path=" + data.prefix()),
              is_byte_text(summary) ? ByteTokenizer::kVocabSize : summary.largest_token_id + 1);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sevenfold/cli/commands.h"
+#include "sevenfold/cli/next_command.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/units.h"
@@ -136,14 +137,17 @@ void print_mesh(const Mesh& mesh, const std::string& file) {
 
 // A layout that this build can run is worth proving; of another one, `config` tells what is
 // missing.
-void print_next(const Config& config, const std::string& file) {
+void print_next(const Config& config, const MeshArguments& arguments) {
   constexpr int64_t kMaxVerified = 64;  // ranks are threads
-  const std::string word =
-      file.find_first_of(" '\"\\$&;()*?") == std::string::npos ? file : "'" + file + "'";
-  if (config.unsupported.empty() && config.mesh.world_size() <= kMaxVerified)
-    fmt::print("\nNext: sevenfold verify {} --ranks {}\n", word, config.mesh.world_size());
-  else
-    fmt::print("\nNext: sevenfold config {}\n", word);
+  LoadOptions load = arguments.load;
+  if (config.unsupported.empty() && config.mesh.world_size() <= kMaxVerified) {
+    fmt::print("\nnext: sevenfold verify {} --ranks {}\n", experiment_words(load),
+               config.mesh.world_size());
+    return;
+  }
+  if (arguments.world_size != 0)
+    load.overrides.push_back(fmt::format("sevenfold.ranks={}", arguments.world_size));
+  fmt::print("\nnext: sevenfold config {}\n", experiment_words(load));
 }
 
 void show_mesh(const MeshArguments& arguments) {
@@ -157,7 +161,7 @@ void show_mesh(const MeshArguments& arguments) {
     fmt::print("{}\n", mesh_json(mesh).dump());
   } else {
     print_mesh(mesh, options.file);
-    print_next(config, options.file);
+    print_next(config, arguments);
   }
 }
 
