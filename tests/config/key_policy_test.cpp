@@ -90,12 +90,6 @@ TEST(KeyPolicy, SaysThatTheEnvironmentBlockIsNotExported) {
   }
 }
 
-TEST(KeyPolicy, SaysThatTheCheckForNanDoesNotActYet) {
-  const Config config = load_text(small_llama(), {"check_for_nan_in_loss_and_grad=true"});
-  ASSERT_THAT(names_of(config.ignored), ::testing::ElementsAre("check_for_nan_in_loss_and_grad"));
-  EXPECT_THAT(config.ignored[0].reason, HasSubstr("does not act yet"));
-}
-
 TEST(KeyPolicy, RefusesUnknownKeysWhenStrict) {
   const ExperimentFiles files;
   LoadOptions options;

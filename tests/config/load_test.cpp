@@ -252,6 +252,12 @@ TEST(LoadConfig, TakesTheNodeSizeFromThePlatformsVariable) {
   ASSERT_EQ(unsetenv("GPUS_PER_NODE"), 0);
 }
 
+TEST(LoadConfig, TakesTheCheckForNanFromItsKey) {
+  EXPECT_TRUE(load_text(small_llama()).run.check_for_nan);
+  EXPECT_FALSE(
+      load_text(small_llama(), {"check_for_nan_in_loss_and_grad=false"}).run.check_for_nan);
+}
+
 TEST(LoadConfig, LetsAnAbsoluteNameDiscardTheEarlierParts) {
   EXPECT_EQ(load_text(small_llama(), {"user_name=/data/me"}).run.directory, "/data/me/small");
 }

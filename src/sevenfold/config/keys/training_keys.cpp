@@ -15,8 +15,6 @@ constexpr std::string_view kOffload = "acts only with an offloaded or low-precis
 constexpr std::string_view kLow = "acts only in low precision";
 constexpr std::string_view kRecompute = "acts only with recompute_granularity";
 constexpr std::string_view kChecks = "checks and signals; runs are deterministic here";
-constexpr std::string_view kNan =
-    "does not act yet: steps with NaN are counted on the console, and training goes on";
 constexpr std::string_view kRuntime = "runtime of another program";
 constexpr std::string_view kLegacy = "a name without a meaning of its own";
 constexpr std::string_view kFeature = "acts only with a feature that is off here";
@@ -50,6 +48,8 @@ constexpr KeyInfo kKeys[] = {
     {"bf16", kBool, "true", kActs, "bf16 compute"},
     {"fp16", kBool, "false", kActs, "fp16 compute"},
     {"log_interval", kInt, "1", kActs, "steps between console lines"},
+    {"check_for_nan_in_loss_and_grad", kBool, "true", kActs,
+     "end the run before it steps on a loss or gradient norm that is not finite"},
     {"distributed_timeout_minutes", kInt, "60", kActs, "of one collective"},
     {"rampup_batch_size", kAny, "null", kNotYet, "a growing global batch"},
     {"decrease_batch_size_if_needed", kBool, "false", kNotYet, "a global batch rounded down"},
@@ -138,7 +138,6 @@ constexpr KeyInfo kKeys[] = {
     {"recompute_modules", kAny, "null", kNoEffect, kRecompute},
     {"recompute_num_layers", kInt, "null", kNoEffect, kRecompute},
     {"check_for_large_grads", kBool, "false", kNoEffect, kChecks},
-    {"check_for_nan_in_loss_and_grad", kBool, "true", kNoEffect, kNan},
     {"check_for_spiky_loss", kBool, "false", kNoEffect, kChecks},
     {"check_weight_hash_across_dp_replicas_interval", kAny, "null", kNoEffect, kChecks},
     {"deterministic_mode", kBool, "false", kNoEffect, kChecks},

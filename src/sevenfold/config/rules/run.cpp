@@ -122,6 +122,7 @@ RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
   run.eval_interval = up_to(parameters, "eval_interval", kMaxSize);
   run.full_validation = parameters.boolean("full_validation");
   run.log_interval = std::max<int64_t>(1, up_to(parameters, "log_interval", kMaxSize));
+  run.check_for_nan = parameters.boolean("check_for_nan_in_loss_and_grad");
   if (const auto elements = parameters.optional_integer("ddp_bucket_size")) {
     if (*elements < 1 || *elements > kMaxElements)
       raise_rule("run.range", "config: {}: a bucket holds at least 1 element (and at most {})",
