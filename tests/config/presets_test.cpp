@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "config/experiment_files.h"
+#include "sevenfold/config/load.h"
+#include "sevenfold/config/rule_error.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold::config {
@@ -76,6 +78,34 @@ TEST_F(PrimusTree, EqualThoseOfPrimusFromItsConfigsFolder) {
 
 TEST_F(PrimusTree, EqualThoseOfPrimusFromTheBuiltInPresets) {
   expect_all("");
+}
+
+TEST_F(PrimusTree, LoadsAllMegatronFilesButTheOneThatCannotBeCut) {
+  int num_loaded = 0;
+  for (const std::string& presets : {std::string(), folder_})
+    for (const ExpectedTree& tree : kTrees) {
+      const std::string name = tree.experiment;
+      if (!std::string_view(tree.json).starts_with("megatron")) continue;
+      SCOPED_TRACE(name);
+      LoadOptions options;
+      options.file = folder_ + "/" + name;
+      options.presets_directory = presets;
+      options.environment = environment_of({});
+      if (name.find("405B") != std::string::npos) {
+        try {
+          load_config(options);
+          FAIL() << "8 stages of 126 layers";
+        } catch (const RuleError& error) {
+          EXPECT_EQ(error.rule(), "layers.divisible") << error.what();
+        }
+        continue;
+      }
+      const Config config = load_config(options);
+      EXPECT_EQ(config.unknown.size(), 0u) << config.unknown[0].key;
+      EXPECT_GT(config.keys.used, 0);
+      ++num_loaded;
+    }
+  EXPECT_EQ(num_loaded, 2 * 4);
 }
 
 TEST(BuiltInPresets, AreTheFilesInConfigs) {
