@@ -246,6 +246,14 @@ TEST(LoadConfig, TakesTheNodeSizeFromThePlatformsVariable) {
   EXPECT_EQ(load_config(options).mesh.ranks_per_node, 4);
   options.environment = environment_of({});
   EXPECT_EQ(load_config(options).mesh.ranks_per_node, 8);
+  options.environment = environment_of({{"GPUS_PER_NODE", ""}});
+  EXPECT_EQ(load_config(options).mesh.ranks_per_node, 8);
+  for (const char* size : {"0", "-1", "many", "16777217"}) {
+    options.environment = environment_of({{"GPUS_PER_NODE", size}});
+    EXPECT_THAT([&] { load_config(options); },
+                ::testing::ThrowsMessage<ConfigError>(
+                    HasSubstr("GPUS_PER_NODE=" + std::string(size) + ": the ranks of a node")));
+  }
   options.environment = {};
   ASSERT_EQ(setenv("GPUS_PER_NODE", "2", 1), 0);
   EXPECT_EQ(load_config(options).mesh.ranks_per_node, 2) << "of this process";

@@ -44,9 +44,15 @@ int64_t ranks_per_node(const Experiment& experiment, const LoadOptions& options)
   const Value* key = experiment.platform.find("gpus_per_node_env_key");
   if (key == nullptr || key->is_null()) return MeshShape{}.ranks_per_node;
   const auto text = or_process_environment(options.environment)(key->text);
-  const auto value = text ? coerce(Value::of(*text), KeyType::kInt) : std::nullopt;
-  const bool is_usable = value && value->kind == ValueKind::kInt && value->integer > 0;
-  return is_usable ? value->integer : MeshShape{}.ranks_per_node;
+  if (!text || text->empty()) return MeshShape{}.ranks_per_node;
+  const auto value = coerce(Value::of(*text), KeyType::kInt);
+  if (!value || value->kind != ValueKind::kInt || value->integer < 1 ||
+      value->integer > kMaxWorldSize)
+    raise<ConfigError>(
+        "config: environment variable {}={}: the ranks of a node are at least 1 and at most {}; "
+        "correct or unset it",
+        key->text, *text, kMaxWorldSize);
+  return value->integer;
 }
 
 void add_entries(Config& config, const std::string& prefix, const Value& map) {

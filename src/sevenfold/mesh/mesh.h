@@ -21,8 +21,7 @@ struct RankGroup {
 // The ranks of a run laid out on the axes of a MeshShape. Pure arithmetic; immutable.
 class Mesh {
  public:
-  // Throws ConfigError, in the user's key names and with the product and the world size, when the
-  // degrees do not fit together.
+  // Throws InternalError when the degrees do not fit together (check_shape).
   explicit Mesh(const MeshShape& shape);
 
   const MeshShape& shape() const { return shape_; }

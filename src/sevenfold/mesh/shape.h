@@ -31,8 +31,8 @@ struct MeshShape {
 // The most ranks that a mesh can have; keeps every product of degrees far from overflow.
 inline constexpr int64_t kMaxWorldSize = int64_t{1} << 24;
 
-// Throws ConfigError, in the user's key names and with the products and the world size, when a
-// degree is below 1 or the degrees do not fit together. A Mesh checks its shape with this.
+// Throws InternalError when a degree is out of range or the degrees do not fit together. A Mesh
+// checks its shape with this; what a user set wrong is told before, by the rules of config/.
 void check_shape(const MeshShape& shape);
 
 }  // namespace sevenfold
