@@ -169,5 +169,20 @@ TEST(TypeError, NamesValueAndType) {
             "config: override optimizer=[\"adam\"] is not a string; correct the value");
 }
 
+TEST(OneLine, HoldsWhateverLineBreaksNamesAndValuesHave) {
+  const Config config = load_text(small_llama("      \"zzz\\nkey\": \"a\\nb\"\n"
+                                              "      \"torch_compile.mode\": \"a\\nb\"\n"),
+                                  {"optimizer=\"a\\nb\"", "norm_epsilon=1e-4"});
+  ASSERT_EQ(config.unknown.size(), 1u);
+  EXPECT_EQ(config.unknown[0].key, "zzz\\nkey");
+  ASSERT_EQ(config.unsupported.size(), 1u);
+  EXPECT_THAT(config.unsupported[0].text, HasSubstr("optimizer=a\\nb is not supported yet"));
+  for (const Notice& notice : config.notices)
+    EXPECT_EQ(notice.text.find('\n'), std::string::npos) << notice.text;
+  EXPECT_THAT(config.notices[0].text, HasSubstr("torch_compile.mode=a\\nb"));
+  EXPECT_THAT(error_of(small_llama("      hidden_dropout: \"a\\nb\"\n")),
+              HasSubstr("run.yaml:33 hidden_dropout=a\\nb is not a number"));
+}
+
 }  // namespace
 }  // namespace sevenfold
