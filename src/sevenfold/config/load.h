@@ -11,15 +11,15 @@ namespace sevenfold {
 
 struct LoadOptions {
   std::string file;
-  std::vector<std::string> overrides;     // key=value; highest precedence
-  std::string presets_directory;          // a Primus checkout; empty: the built-in presets
-  bool strict = false;                    // unknown keys are errors
-  std::optional<int64_t> ranks;           // --ranks: world size
-  std::optional<std::string> precision;   // --precision
-  std::optional<std::string> backend;     // --backend
-  std::optional<std::string> device;      // --device
-  std::optional<std::string> start;       // --start
-  std::optional<std::string> directory;   // --out
+  std::vector<std::string> overrides;    // key=value; highest precedence
+  std::string presets_directory;         // a Primus checkout; empty: the built-in presets
+  bool strict = false;                   // unknown keys are errors
+  std::optional<int64_t> ranks;          // --ranks: world size
+  std::optional<std::string> precision;  // --precision
+  std::optional<std::string> backend;    // --backend
+  std::optional<std::string> device;     // --device
+  std::optional<std::string> start;      // --start
+  std::optional<std::string> directory;  // --out
   // Reads the environment; empty: that of this process. Tests pass their own.
   std::function<std::optional<std::string>(const std::string&)> environment;
 };
