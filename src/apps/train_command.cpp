@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/engine_commands.h"
 #include "apps/experiment_options.h"
+#include "sevenfold/cli/next_command.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/train/train.h"
 
@@ -20,7 +23,16 @@ Resume parse_resume(const std::string& text) {
   raise<ConfigError>("train: --resume {}: checkpoints are not there yet; use auto or none", text);
 }
 
-void print_outcome(const TrainOutcome& outcome, const TrainArguments& arguments) {
+// What to do after training: prove the layout, on two ranks at least.
+std::string next_command(const Config& config, const LoadOptions& load) {
+  const int64_t ranks = std::max<int64_t>(2, config.mesh.world_size());
+  const bool fits = config.batch.global_batch_size % (config.batch.micro_batch_size * ranks) == 0;
+  const std::string words = cli::experiment_words(load);
+  if (!fits && config.mesh.world_size() == 1) return "sevenfold config " + words;
+  return fmt::format("sevenfold verify {} --ranks {}", words, ranks);
+}
+
+void print_outcome(const TrainOutcome& outcome, const Config& config, const LoadOptions& load) {
   if (outcome.stopped_by_signal)
     fmt::print("stopped after iteration {} as asked by a signal\n", outcome.iterations);
   if (outcome.validation_loss && outcome.bigram_cross_entropy)
@@ -28,7 +40,7 @@ void print_outcome(const TrainOutcome& outcome, const TrainArguments& arguments)
         "validation loss {:.6f} is {:.3f} of the bigram cross entropy {:.6f} (nats per token)\n",
         *outcome.validation_loss, *outcome.validation_loss / *outcome.bigram_cross_entropy,
         *outcome.bigram_cross_entropy);
-  fmt::print("next: sevenfold verify {}\n", arguments.experiment.load.file);
+  fmt::print("next: {}\n", next_command(config, load));
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
     const Config config = load_supported(arguments->experiment.load, stdout);
     const TrainOutcome outcome =
         train(config, {.resume = resume, .threads_per_rank = arguments->threads_per_rank});
-    print_outcome(outcome, *arguments);
+    print_outcome(outcome, config, arguments->experiment.load);
     exit_code = 0;
   });
 }

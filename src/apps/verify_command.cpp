@@ -4,6 +4,7 @@
 
 #include "apps/engine_commands.h"
 #include "apps/experiment_options.h"
+#include "sevenfold/cli/next_command.h"
 #include "sevenfold/dataset/synthetic_source.h"
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/verify.h"
@@ -51,6 +52,15 @@ void print_json(const VerifyReport& report) {
   fmt::print("{}\n", document.dump(2));
 }
 
+// Training if nothing stands against it; --shrink proves files that cannot be trained yet.
+std::string next_command(const VerifyReport& report, const VerifyArguments& arguments) {
+  const std::string words = cli::experiment_words(arguments.experiment.load);
+  if (!report.pass || arguments.shrink) return "sevenfold config " + words;
+  const std::string precision = arguments.experiment.load.precision.value_or("fp64");
+  return fmt::format("sevenfold train {} --ranks {} --precision {}", words,
+                     report.layout.world_size(), precision == "fp64" ? "fp32" : precision);
+}
+
 void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
   const MeshShape& mesh = report.layout;
   fmt::print(
@@ -86,8 +96,7 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
   } else {
     fmt::print("\nFAIL: {}\n", report.failure());
   }
-  fmt::print("next: sevenfold {} {}\n", report.pass ? "train" : "mesh",
-             arguments.experiment.load.file);
+  fmt::print("next: {}\n", next_command(report, arguments));
 }
 
 VerifyReport run_verify(const VerifyArguments& arguments) {

@@ -55,6 +55,7 @@ TEST(ModelRule, RefusesSizesBelowOneAndOddRotations) {
     EXPECT_THAT(rule_of(small_llama(), {word}),
                 StartsWith("model.positive config: override " + std::string(word)));
   EXPECT_THAT(rule_of(small_llama(), {"kv_channels=5"}), StartsWith("rotary.even "));
+  EXPECT_THAT(rule_of(small_llama(), {"rotary_percent=0.01"}), StartsWith("rotary.even "));
   EXPECT_THAT(rule_of(small_llama(), {"hidden_size=8", "ffn_hidden_size=null"}),
               HasSubstr("hidden_size=8 is too small"));
 }

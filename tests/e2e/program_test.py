@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shlex
 import signal
 import struct
 import subprocess
@@ -104,6 +105,45 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("FAIL", result.stdout)
         self.assertIn("planted faults are switched on", result.stderr)
+
+    def test_names_a_next_command_that_works_when_pasted(self):
+        odd = self.folder / "a folder; with 'quotes'"
+        odd.mkdir()
+        path = pathlib.Path(self.experiment()).rename(odd / "experiment.yaml")
+        result = self.run_program("train", str(path), "train_iters=1", "--ranks", "2", "--out", "run")
+        command = result.stdout.splitlines()[-1].removeprefix("next: sevenfold ")
+        self.assertIn("train_iters=1", command)
+        self.assertIn("--ranks 2", command)
+        pasted = self.run_program(*shlex.split(command))
+        self.assertEqual(pasted.returncode, 0, pasted.stderr)
+        command = pasted.stdout.splitlines()[-1].removeprefix("next: sevenfold ")
+        self.assertEqual(self.run_program(*shlex.split(command)).returncode, 0)
+
+    def test_fails_when_its_output_cannot_be_written(self):
+        for arguments in (["verify", self.experiment(), "--ranks", "2", "--json"],
+                          ["config", self.experiment(), "--json"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                        cwd=self.folder, check=False)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("cannot write to", result.stderr)
+
+    def test_refuses_a_folder_that_another_run_writes_to(self):
+        process = subprocess.Popen([PROGRAM, "train", self.experiment({"train_iters": 1000000}), "--ranks", "2",
+                                    "--out", "run"], stdout=subprocess.DEVNULL, cwd=self.folder)
+        metrics = self.folder / "run/metrics.jsonl"
+        deadline = time.time() + 120
+        while time.time() < deadline and not (metrics.exists() and metrics.stat().st_size > 0):
+            time.sleep(0.05)
+        self.assert_refused(["train", self.experiment(), "--out", "run"], "another run")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+
+    def test_ends_a_run_whose_loss_is_not_finite(self):
+        result = self.run_program("train", self.experiment({"lr": "1e30"}), "--out", "run")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        self.assertIn("iteration 2", result.stderr)
 
     def test_verify_shrinks_a_large_file(self):
         big = {"num_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "num_query_groups": 8,

@@ -1,4 +1,7 @@
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -38,10 +41,14 @@ void check_command_name(const CLI::App& app, int argc, char** argv) {
 // Names and values of the user may hold line breaks, which ConfigError and DataError repeat. A
 // CommError ends with a table on purpose.
 int run_program(CLI::App& app, int argc, char** argv, const int& exit_code) {
+  // Past a size limit, writing then fails with a reason instead of ending the process half-way.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     check_command_name(app, argc, argv);
     app.parse(argc, argv);
-    std::fflush(stdout);
+    // A result that could not be written is a failure: a full disk, a closed pipe.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      raise<Error>("{}: cannot write to standard output: {}", app.get_name(), std::strerror(errno));
     return exit_code;
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);

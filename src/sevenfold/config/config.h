@@ -149,7 +149,7 @@ struct Config {
   std::vector<ConfigEntry> entries;      // sorted by key
   std::vector<KeyNote> ignored;
   std::vector<KeyNote> unknown;
-  std::string resolved_yaml;             // every key with its value, for config.resolved.yaml
+  std::string resolved_yaml;  // every key with its value, for config.resolved.yaml
 };
 
 }  // namespace sevenfold

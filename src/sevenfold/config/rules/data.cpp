@@ -7,12 +7,13 @@
 namespace sevenfold::config {
 namespace {
 
+// A string is cut at blanks; an item of a list stays whole, so a path may hold some.
 std::vector<std::string> words(const Value& value) {
   std::vector<std::string> result;
   if (value.is_null()) return result;
   if (value.is_list()) {
     for (const Value& item : value.list)
-      for (const std::string& word : words(item)) result.push_back(word);
+      result.push_back(item.is_map() || item.is_list() ? brief(item) : item.text);
     return result;
   }
   std::istringstream text(value.is_map() ? brief(value) : value.text);

@@ -124,10 +124,10 @@ void resolve_rotary(Parameters& parameters, ModelConfig& model) {
   model.rotary_percent = in_range(parameters, "rotary_percent", 0.0, 1.0);
   const auto rotated =
       static_cast<int64_t>(static_cast<double>(model.kv_channels) * model.rotary_percent);
-  if (rotated % 2 != 0)
+  if (rotated < 2 || rotated % 2 != 0)
     raise_rule("rotary.even",
                "config: {}: rotates {} of the {} components of a head, and rotary pairs need an "
-               "even number; use another "
+               "even number of at least 2 (without any, the model knows no positions); use another "
                "head size or rotary_percent",
                parameters.where("rotary_percent"), rotated, model.kv_channels);
 }
