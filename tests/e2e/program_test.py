@@ -139,6 +139,14 @@ class ProgramTest(unittest.TestCase):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
 
+    def test_warns_of_a_batch_without_a_trained_token(self):
+        write_tokens(self.folder / "tokens", [[0] * 300])
+        result = self.run_program("train", self.experiment({"weight_decay": 0.0}), "--ranks", "2", "--out", "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("warning: no token of iteration"), 3)
+        rows = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([(row["loss"], row["grad_norm"], row["trained_tokens"]) for row in rows], [(0, 0, 0)] * 3)
+
     def test_ends_a_run_whose_loss_is_not_finite(self):
         result = self.run_program("train", self.experiment({"lr": "1e30"}), "--out", "run")
         self.assertEqual(result.returncode, 1)
