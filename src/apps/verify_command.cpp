@@ -7,7 +7,7 @@
 #include "sevenfold/cli/next_command.h"
 #include "sevenfold/dataset/synthetic_source.h"
 #include "sevenfold/train/data.h"
-#include "sevenfold/train/verify.h"
+#include "sevenfold/train/proof/verify.h"
 
 namespace sevenfold::apps {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sevenfold/dist/allocator.h"
-#include "sevenfold/train/verify.h"
+#include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
 
 namespace sevenfold {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "sevenfold/dist/allocator.h"
-#include "sevenfold/train/layout_trace.h"
+#include "sevenfold/train/proof/layout_trace.h"
 #include "train/experiments.h"
 
 namespace sevenfold {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "sevenfold/dist/allocator.h"
-#include "sevenfold/train/layout_trace.h"
-#include "sevenfold/train/verify.h"
+#include "sevenfold/train/proof/layout_trace.h"
+#include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
 
 namespace sevenfold {

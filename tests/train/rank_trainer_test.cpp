@@ -10,7 +10,7 @@
 #include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/threads/cluster.h"
-#include "sevenfold/train/layout_trace.h"
+#include "sevenfold/train/proof/layout_trace.h"
 #include "train/experiments.h"
 
 namespace sevenfold {

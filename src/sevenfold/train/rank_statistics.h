@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sevenfold/dist/rank_context.h"
-#include "sevenfold/train/metrics.h"
+#include "sevenfold/train/output/metrics.h"
 
 namespace sevenfold {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "sevenfold/config/config.h"
-#include "sevenfold/train/run_directory.h"
+#include "sevenfold/train/output/run_directory.h"
 
 namespace sevenfold {
 

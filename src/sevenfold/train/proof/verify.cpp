@@ -1,4 +1,4 @@
-#include "sevenfold/train/verify.h"
+#include "sevenfold/train/proof/verify.h"
 
 #include <ATen/ATen.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/train/layout_trace.h"
 #include "sevenfold/train/limits.h"
+#include "sevenfold/train/proof/layout_trace.h"
 
 namespace sevenfold {
 namespace {

@@ -1,4 +1,4 @@
-#include "sevenfold/train/metrics.h"
+#include "sevenfold/train/output/metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sevenfold/train/run_directory.h"
+#include "sevenfold/train/output/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sevenfold/train/metrics.h"
+#include "sevenfold/train/output/metrics.h"
 
 #include <cerrno>
 #include <nlohmann/json.hpp>

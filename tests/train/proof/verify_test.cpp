@@ -1,4 +1,4 @@
-#include "sevenfold/train/verify.h"
+#include "sevenfold/train/proof/verify.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sevenfold/train/console.h"
+#include "sevenfold/train/output/console.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sevenfold/train/run_directory.h"
+#include "sevenfold/train/output/run_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

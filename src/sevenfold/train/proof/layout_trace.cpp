@@ -1,4 +1,4 @@
-#include "sevenfold/train/layout_trace.h"
+#include "sevenfold/train/proof/layout_trace.h"
 
 #include <ATen/ATen.h>
 
