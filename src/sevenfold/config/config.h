@@ -13,6 +13,31 @@ namespace sevenfold {
 // What a run is, after presets, precedence, coercion, rules and fix-ups: plain values under our own
 // names. The YAML spelling of Primus stays in config/; nothing behind this struct knows it.
 
+enum class NormKind : uint8_t { kRmsNorm, kLayerNorm };
+enum class PositionKind : uint8_t { kRotary, kLearned, kNone };
+// Feed-forward activation. Gated ones multiply by a second projection (gate, up); the others have
+// `up` only.
+enum class Activation : uint8_t {
+  kSwiglu,       // silu(gate) * up
+  kGeglu,        // gelu(gate) * up, exact
+  kQuickGeglu,   // gate * sigmoid(1.702 gate) * up
+  kGelu,         // 0.5 a (1 + erf(a / sqrt 2))
+  kGeluTanh,     // openai_gelu: the tanh form
+  kSquaredRelu,  // max(a, 0)^2
+};
+constexpr bool is_gated(Activation activation) {
+  return activation == Activation::kSwiglu || activation == Activation::kGeglu ||
+         activation == Activation::kQuickGeglu;
+}
+
+// Llama-3 scaling of the rotary frequencies (use_rope_scaling).
+struct RopeScaling {
+  double factor = 8.0;
+  double low_frequency_factor = 1.0;
+  double high_frequency_factor = 4.0;
+  int64_t original_max_position_embeddings = 8192;
+};
+
 struct ModelConfig {
   int64_t num_layers = 0;
   int64_t hidden_size = 0;
@@ -28,20 +53,49 @@ struct ModelConfig {
   double rotary_percent = 1.0;
   double init_method_std = 0.02;
   bool tied_embeddings = false;
+  NormKind norm = NormKind::kRmsNorm;
+  PositionKind positions = PositionKind::kRotary;
+  Activation activation = Activation::kSwiglu;
+  bool linear_bias = false;  // add_bias_linear: q, k, v, o and feed-forward; implies qkv_bias
+  bool qkv_bias = false;
+  bool qk_norm = false;               // RMSNorm of each head of q and k, before rotation
+  bool rotary_interleaved = false;    // pairs (2i, 2i+1) instead of (i, i + rotary/2)
+  double rotary_interpolation = 1.0;  // positions are divided by it
+  std::optional<RopeScaling> rope_scaling;
+  double hidden_dropout = 0.0;
+  double attention_dropout = 0.0;
+  // vocab_size rounded up to make_vocab_size_divisible_by * TP: what a checkpoint of Megatron
+  // holds. Padded rows are never in a softmax here and no logical parameter has them.
+  int64_t padded_vocab_size = 0;
+};
+
+// Global batch from a number of consumed samples on.
+struct BatchStage {
+  int64_t from_samples = 0;
+  int64_t global_batch_size = 0;
 };
 
 struct BatchConfig {
   int64_t micro_batch_size = 1;
   int64_t global_batch_size = 1;
   int64_t num_microbatches = 1;  // per dp rank and step: global = micro * dp * num_microbatches
+  // A changing global batch: the last stage whose threshold is reached. Empty: constant; else the
+  // first starts at 0 and global_batch_size above is that of the last.
+  std::vector<BatchStage> schedule;
 };
 
 enum class OptimizerKind : uint8_t { kAdamW, kSgd };
-enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine };
+enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine, kInverseSquareRoot, kWsd };
+enum class WsdDecayStyle : uint8_t { kLinear, kCosine, kExponential, kMinusSqrt };
+// How weight decay moves from its start to its end value over the decay samples.
+enum class WeightDecayStyle : uint8_t { kConstant, kLinear, kCosine };
 
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kAdamW;
-  double weight_decay = 0.0;
+  double weight_decay = 0.0;  // the start value when it changes
+  double end_weight_decay = 0.0;
+  WeightDecayStyle weight_decay_style = WeightDecayStyle::kConstant;
+  bool decay_qk_norm = false;  // apply_wd_to_qk_layernorm
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;
@@ -57,6 +111,17 @@ struct LearningRateConfig {
   int64_t warmup_samples = 0;
   int64_t decay_samples = 0;
   DecayStyle style = DecayStyle::kCosine;
+  int64_t wsd_decay_samples = 0;
+  WsdDecayStyle wsd_style = WsdDecayStyle::kExponential;
+};
+
+// Scale of the loss in fp16 (bf16 and wider use 1).
+struct LossScaleConfig {
+  double constant = 0.0;  // loss_scale; 0: dynamic
+  double initial = 4294967296.0;
+  double smallest = 1.0;
+  int64_t window = 1000;   // steps without overflow before it doubles
+  int64_t hysteresis = 2;  // overflows before it halves
 };
 
 struct PrepareConfig {
@@ -65,7 +130,26 @@ struct PrepareConfig {
   std::string output;  // PREFIX
 };
 
+// Data sets of one split, or of all: one prefix, or several blended.
+struct BlendConfig {
+  std::vector<std::string> prefixes;
+  std::vector<double> weights;  // as given; empty: prefixes without weights
+  bool empty() const { return prefixes.empty(); }
+};
+
+enum class LoaderKind : uint8_t { kSingle, kCyclic };
+
 struct DataConfig {
+  // The whole of what data_path and the paths of the parts say; the prefixes below are the first of
+  // each and go when everybody reads the blends.
+  BlendConfig data, train, valid, test;
+  LoaderKind loader = LoaderKind::kSingle;
+  bool data_sharding = true;  // cyclic: each rank draws from a part of its own
+  bool reset_position_ids = false;
+  bool reset_attention_mask = false;
+  std::optional<int64_t> pad_token_id;
+  std::string cache_directory;  // data_cache_path; empty: beside the data
+  double surplus = 0.005;       // mid_level_dataset_surplus
   // Megatron prefixes. One of: `data` cut by `split`, or per-split files.
   std::string data_prefix;
   std::string train_prefix;
@@ -90,6 +174,16 @@ struct RunConfig {
   StartKind start = StartKind::kInit;
   uint64_t seed = 1234;
   int64_t train_iters = 0;
+  int64_t train_samples = 0;  // 0: the run's length is train_iters
+  bool skip_train = false;
+  int64_t exit_interval = 0;          // steps; 0: none
+  int64_t exit_duration_minutes = 0;  // 0: none
+  LossScaleConfig loss_scale;
+  std::string tensorboard_directory;  // empty: none
+  int64_t tensorboard_log_interval = 1;
+  bool log_throughput = true;
+  bool log_params_norm = false;
+  bool log_num_zeros = false;  // log_num_zeros_in_grad
   int64_t eval_interval = 0;
   int64_t eval_iters = 0;
   bool full_validation = false;

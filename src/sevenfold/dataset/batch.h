@@ -28,6 +28,8 @@ struct TokenBatch {
   std::vector<int64_t> labels;     // the token after each input
   std::vector<uint8_t> loss_mask;  // 1: the label is trained
   int64_t num_unmasked = 0;        // sum of loss_mask
+  std::vector<int64_t> positions;  // empty: 0 .. S-1 in every row
+  std::vector<int64_t> first_key;  // first position each query may see; empty: 0 everywhere
 };
 
 // Appends one sequence, given as S inputs and the last label (S + 1 tokens). With eod_mask_loss a

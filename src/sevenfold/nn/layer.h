@@ -17,7 +17,13 @@ struct Microbatch {
   at::Tensor labels_BT;  // int64
   at::Tensor mask_BT;    // of the model's type: 1 trained, 0 not
   int64_t trained_tokens = 0;
-  at::Tensor loss_seed;  // fp64 scalar: 1 / (unmasked tokens of the global batch)
+  at::Tensor loss_seed;     // fp64 scalar: 1 / (unmasked tokens of the global batch)
+  at::Tensor positions_BT;  // int64; undefined: 0 .. T-1 in every row
+  // int64: the first position that a query may see (of its document); undefined: 0, plain causal.
+  at::Tensor first_key_BT;
+  // Of each row: its place in the endless stream of consumed samples, the counter of dropout.
+  std::vector<int64_t> sample_ids;
+  bool is_training = true;  // false: no dropout
 };
 
 // What passes between layers, and between stages.
