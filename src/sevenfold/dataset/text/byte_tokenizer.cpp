@@ -4,6 +4,24 @@
 
 namespace sevenfold {
 
+void ByteTokenizer::encode(std::string_view text, std::vector<int64_t>& ids) const {
+  size_t end = ids.size();
+  ids.resize(end + text.size());
+  for (const char byte : text) ids[end++] = static_cast<unsigned char>(byte);
+}
+
+std::string ByteTokenizer::decode(std::span<const int64_t> ids) const {
+  std::string text;
+  for (const int64_t id : ids) {
+    if (id >= 0 && id < 256) {
+      text += static_cast<char>(id);
+    } else {
+      text += id == kEodTokenId ? "<eod>" : fmt::format("<{}>", id);
+    }
+  }
+  return text;
+}
+
 std::string escape_tokens(std::span<const int64_t> tokens) {
   std::string text;
   for (const int64_t token : tokens) {
