@@ -17,6 +17,13 @@ constexpr uint64_t fnv1a64(std::string_view text) {
   return hash;
 }
 
+// Finalizer of SplitMix64: a bijection of 64-bit numbers that scatters them.
+constexpr uint64_t scatter64(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
 class ElementStream {
  public:
   // Hot start (what `verify` uses): the key is the name alone.
@@ -27,10 +34,7 @@ class ElementStream {
   }
 
   uint64_t bits(uint64_t index) const {
-    uint64_t z = key_ + (index + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return scatter64(key_ + (index + 1) * 0x9E3779B97F4A7C15u);
   }
   // Uniform in [-1, 1), a multiple of 2^-52, exact in fp64.
   double uniform(uint64_t index) const {
