@@ -31,6 +31,12 @@ const std::vector<FaultInfo>& all_faults() {
       {Fault::kStartPerRank, "start-per-rank", "start weights depend on the rank"},
       {Fault::kNormOfLocalGradient, "norm-local", "the norm is taken before gradients are summed"},
       {Fault::kReplicaNotUpdated, "replica-not-updated", "the last rank skips its optimizer step"},
+      {Fault::kDropoutRedrawn, "dropout-redrawn",
+       "backward draws other dropout masks than forward"},
+      {Fault::kDropoutKeyedByRow, "dropout-keyed-by-row",
+       "dropout counts rows of the micro batch instead of samples of the run"},
+      {Fault::kBiasGradientDropped, "bias-gradient-dropped",
+       "the gradient of a linear layer's bias is lost"},
   };
   return kFaults;
 }

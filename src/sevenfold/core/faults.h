@@ -28,6 +28,9 @@ enum class Fault : uint8_t {
   kStartPerRank,                // start weights depend on the rank
   kNormOfLocalGradient,         // the norm is taken before the gradients are summed
   kReplicaNotUpdated,           // the last rank skips its optimizer step
+  kDropoutRedrawn,              // backward draws other dropout masks than forward
+  kDropoutKeyedByRow,    // dropout counts rows of the micro batch instead of samples of the run
+  kBiasGradientDropped,  // the gradient of a linear layer's bias is lost
 };
 
 struct FaultInfo {

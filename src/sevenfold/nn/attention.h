@@ -3,18 +3,32 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "sevenfold/nn/dropout.h"
 
 namespace sevenfold {
 
-// Causal attention, softmax(q k^T * scale) v, over blocks of query rows: no score matrix of T x T
-// is ever kept, only the output and the logarithm of each row's sum (Dao 2023, FlashAttention-2,
-// without the tiling of keys: a block reads all keys up to its last row and nothing beyond). Shapes
-// q [B, T, heads, d], k and v [B, T, groups, d], result [B, T, heads, d];
+// What a query may see beside "not the future", and which probabilities are dropped.
+struct AttentionMasks {
+  // int64 [B, T]: query t sees keys first_key .. t (of its document); undefined: 0 .. t.
+  at::Tensor first_key_BT;
+  // Outlives the graph; null: none. Coordinates: head, position of the query, position of the key.
+  const Dropout* dropout = nullptr;
+  std::vector<int64_t> sample_ids;  // [B], for dropout
+};
+
+// Causal attention, dropout(softmax(q k^T * scale)) v, over blocks of query rows: no score matrix
+// of T x T is ever kept, only the output and the logarithm of each row's sum (Dao 2023,
+// FlashAttention-2, without the tiling of keys: a block reads the keys from the first that one of
+// its rows may see up to its last row and nothing else). Dropout is drawn per block and again in
+// backward.
+// Shapes   q [B, T, heads, d], k and v [B, T, groups, d], result [B, T, heads, d];
 //          head h reads group h / (heads / groups).
-// Memory   kept for backward: q, k, v, result and [B, heads, T] sums; under way: B * heads * block
-// * T.
+// Memory   kept for backward: q, k, v, result and [B, heads, T] sums; under way:
+//          B * heads * block * T.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            double scale);
+                            double scale, const AttentionMasks& masks = {});
 
 // Query rows of one block.
 inline constexpr int64_t kAttentionBlock = 256;
