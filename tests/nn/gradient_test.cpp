@@ -3,13 +3,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "sevenfold/nn/activations.h"
 #include "sevenfold/nn/attention.h"
+#include "sevenfold/nn/bias.h"
 #include "sevenfold/nn/cross_entropy.h"
 #include "sevenfold/nn/embedding.h"
+#include "sevenfold/nn/layer_norm.h"
 #include "sevenfold/nn/linear.h"
+#include "sevenfold/nn/position_embedding.h"
 #include "sevenfold/nn/rms_norm.h"
 #include "sevenfold/nn/rotary.h"
-#include "sevenfold/nn/swiglu.h"
 #include "support/gradient_check.h"
 
 namespace sevenfold {
@@ -47,12 +50,34 @@ TEST_F(GradientsAgreeWithFiniteDifferences, OfRmsNormNearZeroWhereEpsilonRules) 
   expect_gradients_match([&] { return rms_norm(x, *gain, 1e-3); }, {x}, {gain.get()}, 1e-6);
 }
 
-TEST_F(GradientsAgreeWithFiniteDifferences, OfRotaryFullAndPartial) {
-  for (const double percent : {1.0, 0.5}) {
-    const RotaryTable table = rotary_table(6, 8, percent, 100.0, at::kDouble);
-    const at::Tensor x = random_tensor({2, 5, 3, 8});
-    expect_gradients_match([&] { return rotate(x, table); }, {x}, {});
-  }
+TEST_F(GradientsAgreeWithFiniteDifferences, OfLayerNorm) {
+  const auto gain = random_parameter("gain", {19}), bias = random_parameter("bias", {19});
+  const at::Tensor x = random_tensor({2, 3, 19});
+  expect_gradients_match([&] { return layer_norm(x, *gain, *bias, 1e-5); }, {x},
+                         {gain.get(), bias.get()});
+}
+
+TEST_F(GradientsAgreeWithFiniteDifferences, OfABias) {
+  const auto bias = random_parameter("bias", {7});
+  const at::Tensor x = random_tensor({5, 7});
+  expect_gradients_match([&] { return add_bias(x, *bias); }, {x}, {bias.get()});
+}
+
+TEST_F(GradientsAgreeWithFiniteDifferences, OfRotaryInItsForms) {
+  const at::Tensor positions = at::tensor({0, 1, 2, 0, 1, 0, 0, 1, 5, 2}, at::kLong).view({2, 5});
+  for (const double percent : {1.0, 0.5})
+    for (const bool interleaved : {false, true}) {
+      const RotaryTable table = rotary_table({.length = 6,
+                                              .head_size = 8,
+                                              .percent = percent,
+                                              .base = 100.0,
+                                              .interleaved = interleaved},
+                                             at::kDouble);
+      const at::Tensor x = random_tensor({2, 5, 3, 8});
+      expect_gradients_match([&] { return rotate(x, table); }, {x}, {});
+      const at::Tensor z = random_tensor({2, 5, 3, 8});
+      expect_gradients_match([&] { return rotate(z, table, positions); }, {z}, {});
+    }
 }
 
 TEST_F(GradientsAgreeWithFiniteDifferences, OfCausalAttention) {
@@ -61,9 +86,37 @@ TEST_F(GradientsAgreeWithFiniteDifferences, OfCausalAttention) {
   expect_gradients_match([&] { return causal_attention(q, k, v, 0.7); }, {q, k, v}, {});
 }
 
-TEST_F(GradientsAgreeWithFiniteDifferences, OfSwiglu) {
-  const at::Tensor gate = random_tensor({4, 5}), up = random_tensor({4, 5});
-  expect_gradients_match([&] { return swiglu(gate, up); }, {gate, up}, {});
+TEST_F(GradientsAgreeWithFiniteDifferences, OfCausalAttentionWithDropoutAndDocuments) {
+  const Dropout dropout{.rate = 0.4,
+                        .site = {.seed = 1, .operation = RandomOperation::kAttentionDropout}};
+  const at::Tensor first = at::tensor({0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 4, 4}, at::kLong);
+  const at::Tensor q = random_tensor({2, 6, 4, 3});
+  const at::Tensor k = random_tensor({2, 6, 2, 3}), v = random_tensor({2, 6, 2, 3});
+  const AttentionMasks masks{first.view({2, 6}), &dropout, {9, 4}};
+  expect_gradients_match([&] { return causal_attention(q, k, v, 0.7, masks); }, {q, k, v}, {});
+}
+
+TEST_F(GradientsAgreeWithFiniteDifferences, OfEveryActivation) {
+  for (const Activation activation :
+       {Activation::kSwiglu, Activation::kGeglu, Activation::kQuickGeglu, Activation::kGelu,
+        Activation::kGeluTanh, Activation::kSquaredRelu}) {
+    const at::Tensor gate = random_tensor({4, 5}), up = random_tensor({4, 5});
+    if (is_gated(activation)) {
+      expect_gradients_match([&] { return activate_gated(activation, gate, up); }, {gate, up}, {});
+    } else {
+      expect_gradients_match([&] { return activate(activation, up); }, {up}, {});
+    }
+  }
+}
+
+TEST_F(GradientsAgreeWithFiniteDifferences, OfPositionsInOrderAndReset) {
+  const auto table = random_parameter("positions", {7, 3});
+  const at::Tensor x = random_tensor({2, 4, 3}), y = random_tensor({2, 4, 3});
+  expect_gradients_match([&] { return add_position_embedding(x, *table, {}); }, {x}, {table.get()});
+  table->gradient().zero_();
+  const at::Tensor positions = at::tensor({0, 1, 0, 1, 0, 0, 6, 2}, at::kLong).view({2, 4});
+  expect_gradients_match([&] { return add_position_embedding(y, *table, positions); }, {y},
+                         {table.get()});
 }
 
 TEST_F(GradientsAgreeWithFiniteDifferences, OfEmbeddingWithRepeatedTokens) {

@@ -4,6 +4,7 @@
 #include <ATen/Dispatch.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/nn/internal/autograd.h"
@@ -15,53 +16,103 @@ namespace {
 using internal::AutogradContext;
 using internal::variable_list;
 
-at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, int direction) {
-  SEVENFOLD_CHECK(x.dim() == 4 && x.size(1) <= table.cos.size(0));
+// x [rows, length, heads, size] by rows of cos and sin [length, rotary/2], pairs (i, i + rotary/2).
+at::Tensor rotate_halves(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                         int64_t rotary, int direction) {
   const at::Tensor y = at::empty_like(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rotate", [&] {
-    kernels::rotate<scalar_t>(x.data_ptr<scalar_t>(), table.cos.data_ptr<scalar_t>(),
-                              table.sin.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(0),
-                              x.size(1), x.size(2), x.size(3), table.rotary,
+    kernels::rotate<scalar_t>(x.data_ptr<scalar_t>(), cos.data_ptr<scalar_t>(),
+                              sin.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(0),
+                              x.size(1), x.size(2), x.size(3), rotary,
                               static_cast<scalar_t>(direction));
   });
   return y;
 }
 
+// Moves components between pairs (2i, 2i+1) and pairs (i, i + rotary/2) of each head.
+at::Tensor regroup_pairs(const at::Tensor& x, int64_t rotary, bool to_halves) {
+  const int64_t half = rotary / 2;
+  const at::Tensor rotated = x.narrow(-1, 0, rotary);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = to_halves ? half : 2;
+  shape.push_back(to_halves ? 2 : half);
+  const at::Tensor regrouped = rotated.reshape(shape).transpose(-1, -2).reshape(rotated.sizes());
+  return at::cat({regrouped, x.narrow(-1, rotary, x.size(-1) - rotary)}, -1);
+}
+
+at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, const at::Tensor& positions,
+                   int direction) {
+  SEVENFOLD_CHECK(x.dim() == 4 && x.size(1) <= table.cos.size(0));
+  at::Tensor in = table.interleaved ? regroup_pairs(x, table.rotary, /*to_halves=*/true) : x;
+  at::Tensor cos = table.cos, sin = table.sin;
+  if (positions.defined()) {  // one long row whose angles are looked up
+    cos = cos.index_select(0, positions.reshape(-1));
+    sin = sin.index_select(0, positions.reshape(-1));
+    in = in.view({1, x.size(0) * x.size(1), x.size(2), x.size(3)});
+  }
+  const at::Tensor out = rotate_halves(in, cos, sin, table.rotary, direction).view(x.sizes());
+  return table.interleaved ? regroup_pairs(out, table.rotary, /*to_halves=*/false) : out;
+}
+
 struct RotateFunction : torch::autograd::Function<RotateFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            const RotaryTable* table) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const RotaryTable* table,
+                            const at::Tensor* positions) {
     internal::save_pointer(context, "table", *table);
-    return rotated(x.contiguous(), *table, 1);
+    context->save_for_backward({*positions});
+    return rotated(x.contiguous(), *table, *positions, 1);
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const auto& table = internal::saved_pointer<const RotaryTable>(context, "table");
-    return {rotated(d_outputs[0].contiguous(), table, -1), at::Tensor()};
+    const at::Tensor positions = context->get_saved_variables()[0];
+    return {rotated(d_outputs[0].contiguous(), table, positions, -1), at::Tensor(), at::Tensor()};
   }
 };
 
+// A wavelength longer than original / low is slow, one shorter than original / high is fast.
+double scaled_frequency(double frequency, const RopeScaling& scaling) {
+  const double wavelength = 2.0 * std::numbers::pi / frequency;
+  const auto original = static_cast<double>(scaling.original_max_position_embeddings);
+  const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
+  if (wavelength > original / low) return frequency / scaling.factor;
+  if (wavelength < original / high) return frequency;
+  const double smooth = (original / wavelength - low) / (high - low);
+  return (1.0 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
 }  // namespace
 
-RotaryTable rotary_table(int64_t length, int64_t head_size, double percent, double base,
-                         at::ScalarType dtype) {
+std::vector<double> rotary_frequencies(int64_t rotary, double base,
+                                       const std::optional<RopeScaling>& scaling) {
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < rotary / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rotary);
+    const double frequency = std::pow(base, exponent);
+    frequencies.push_back(scaling ? scaled_frequency(frequency, *scaling) : frequency);
+  }
+  return frequencies;
+}
+
+RotaryTable rotary_table(const RotaryOptions& options, at::ScalarType dtype) {
   RotaryTable table;
-  table.rotary = static_cast<int64_t>(static_cast<double>(head_size) * percent);
+  table.interleaved = options.interleaved;
+  table.rotary = static_cast<int64_t>(static_cast<double>(options.head_size) * options.percent);
   SEVENFOLD_CHECK(table.rotary % 2 == 0, "{} components of a head cannot be paired", table.rotary);
-  const int64_t half = table.rotary / 2;
-  const at::Tensor angles = at::empty({length, half}, at::TensorOptions().dtype(at::kDouble));
-  double* values = angles.data_ptr<double>();
-  for (int64_t position = 0; position < length; ++position)
-    for (int64_t i = 0; i < half; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(table.rotary);
-      values[position * half + i] = static_cast<double>(position) * std::pow(base, exponent);
-    }
+  const std::vector<double> frequencies =
+      rotary_frequencies(table.rotary, options.base, options.scaling);
+  const at::Tensor angles =
+      at::empty({options.length, table.rotary / 2}, at::TensorOptions().dtype(at::kDouble));
+  auto* angle = angles.data_ptr<double>();
+  for (int64_t position = 0; position < options.length; ++position)
+    for (const double frequency : frequencies)
+      *angle++ = static_cast<double>(position) * frequency / options.interpolation;
   table.cos = angles.cos().to(dtype);
   table.sin = angles.sin().to(dtype);
   return table;
 }
 
-at::Tensor rotate(const at::Tensor& x, const RotaryTable& table) {
-  return RotateFunction::apply(x, &table);
+at::Tensor rotate(const at::Tensor& x, const RotaryTable& table, const at::Tensor& positions) {
+  return RotateFunction::apply(x, &table, &positions);
 }
 
 }  // namespace sevenfold

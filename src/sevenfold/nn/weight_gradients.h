@@ -32,6 +32,7 @@ class WeightGradients {
   // Runs what add() queued for the micro batch, in the order of the backward pass: same bits as at
   // once.
   void run(int64_t microbatch);
+  FaultSet faults() const { return faults_; }
   bool empty() const { return queued_.empty(); }
 
  private:
