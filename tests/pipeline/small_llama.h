@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sevenfold/model/llama.h"
+#include "sevenfold/model/model.h"
 #include "sevenfold/param/flat_storage.h"
 #include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/chunk.h"
@@ -48,7 +48,7 @@ struct SmallLlama {
     rank.mesh = &mesh;
     rank.coordinates = mesh.coordinates(0);
     rank.groups["dp-cp"] = std::make_unique<WatchedGroup>(std::move(on_all_reduce));
-    part = build_llama({.num_layers = num_layers,
+    part = build_model({.num_layers = num_layers,
                         .hidden_size = 8,
                         .ffn_hidden_size = 12,
                         .num_attention_heads = 2,
@@ -56,7 +56,7 @@ struct SmallLlama {
                         .kv_channels = 4,
                         .vocab_size = 11,
                         .seq_length = 6},
-                       at::kDouble);
+                       {.dtype = at::kDouble});
     buckets = build_buckets(part.layer_parameters(), rank, at::kDouble, 1);
     for (const auto& parameter : part.parameters)
       fill_start_values(*parameter, {.kind = StartKind::kHot},

@@ -33,6 +33,14 @@ TEST(Flops, CountTheHeadOfATiedModelToo) {
   EXPECT_EQ(step_flops(tied, 8), step_flops(small_llama(), 8));
 }
 
+// Without a gate the feed-forward part has two matrices.
+TEST(Flops, CountTwoFeedForwardMatricesWithoutAGate) {
+  ModelConfig gpt = small_llama();
+  gpt.activation = Activation::kGelu;
+  EXPECT_EQ(forward_flops_per_token(small_llama()) - forward_flops_per_token(gpt),
+            4 * 2 * 32.0 * 64);
+}
+
 TEST(Flops, HoldTheLargestRuns) {
   // Llama 3.1 405B, 16 Mi tokens: about 6 FLOPs a parameter and token, and a fifth more for
   // attention.

@@ -5,7 +5,7 @@
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/units.h"
-#include "sevenfold/model/llama.h"
+#include "sevenfold/model/model.h"
 #include "sevenfold/optim/optimizer.h"
 #include "sevenfold/train/rank_trainer.h"
 

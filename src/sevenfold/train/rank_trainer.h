@@ -5,7 +5,7 @@
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/dist/rank_context.h"
-#include "sevenfold/model/llama.h"
+#include "sevenfold/model/model.h"
 #include "sevenfold/optim/optimizer.h"
 #include "sevenfold/parallel/data/gradient_reducer.h"
 #include "sevenfold/param/flat_storage.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sevenfold/config/config.h"
+#include "sevenfold/model/model_options.h"
 #include "sevenfold/nn/layer.h"
 #include "sevenfold/param/parameter.h"
 
@@ -20,10 +21,11 @@ struct ModelPart {
   std::vector<Parameter*> all_parameters() const;
 };
 
-// Llama: pre-norm decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU; the
-// output table is tied to the embedding or not. Parameters have no storage yet (build_buckets binds
-// it). Source: Touvron et al. 2023; formulas in docs/model.md.
-ModelPart build_llama(const ModelConfig& config, at::ScalarType dtype);
+// The dense decoder that ModelConfig describes, pre-norm throughout: GPT (LayerNorm, learned
+// positions, GELU, biases), Llama (RMSNorm, rotary positions, SwiGLU), Qwen2.5 (Llama with biases
+// on q, k, v), Qwen3 (Llama with norms on q and k) and what lies between. Parameters have no
+// storage yet (build_buckets binds it). Formulas and sources in docs/model.md.
+ModelPart build_model(const ModelConfig& config, const ModelOptions& options);
 
 // Number of logical parameters of the model.
 int64_t num_parameters(const ModelConfig& config);

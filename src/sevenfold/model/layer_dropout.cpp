@@ -1,0 +1,27 @@
+#include "sevenfold/model/layer_dropout.h"
+
+#include <numeric>
+
+namespace sevenfold {
+
+LayerDropout::LayerDropout(double rate, RandomOperation operation, int64_t layer,
+                           const ModelOptions& options)
+    : dropout_{.rate = rate,
+               .site = {.seed = options.seed, .layer = layer, .operation = operation},
+               .faults = options.faults} {}
+
+bool LayerDropout::acts(const Microbatch& microbatch) const {
+  return microbatch.is_training && dropout_.rate > 0.0;
+}
+
+at::Tensor LayerDropout::operator()(const at::Tensor& x, const Microbatch& microbatch) const {
+  return acts(microbatch) ? sevenfold::dropout(x, dropout_, sample_ids(microbatch)) : x;
+}
+
+std::vector<int64_t> LayerDropout::sample_ids(const Microbatch& microbatch) const {
+  std::vector<int64_t> ids = microbatch.sample_ids;
+  if (dropout_.faults.has(Fault::kDropoutKeyedByRow)) std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+}  // namespace sevenfold

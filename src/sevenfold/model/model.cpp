@@ -1,0 +1,67 @@
+#include "sevenfold/model/model.h"
+
+#include "sevenfold/model/decoder_layer.h"
+#include "sevenfold/model/embedding_layer.h"
+#include "sevenfold/model/head_layer.h"
+
+namespace sevenfold {
+namespace {
+
+std::shared_ptr<const RotaryTable> model_rotary(const ModelConfig& config, at::ScalarType dtype) {
+  if (config.positions != PositionKind::kRotary) return nullptr;
+  return std::make_shared<const RotaryTable>(
+      rotary_table({.length = config.seq_length,
+                    .head_size = config.kv_channels,
+                    .percent = config.rotary_percent,
+                    .base = config.rotary_base,
+                    .interleaved = config.rotary_interleaved,
+                    .interpolation = config.rotary_interpolation,
+                    .scaling = config.rope_scaling},
+                   dtype));
+}
+
+}  // namespace
+
+std::vector<std::vector<Parameter*>> ModelPart::layer_parameters() const {
+  std::vector<std::vector<Parameter*>> result;
+  for (const auto& layer : layers) result.push_back(layer->parameters());
+  return result;
+}
+
+std::vector<Parameter*> ModelPart::all_parameters() const {
+  std::vector<Parameter*> result;
+  for (const auto& parameter : parameters) result.push_back(parameter.get());
+  return result;
+}
+
+ModelPart build_model(const ModelConfig& config, const ModelOptions& options) {
+  ParameterList parameters;
+  ModelPart part;
+  auto embedding = std::make_unique<EmbeddingLayer>(config, options, parameters);
+  Parameter* tied_table = config.tied_embeddings ? embedding->token_table() : nullptr;
+  part.layers.push_back(std::move(embedding));
+  const auto rotary = model_rotary(config, options.dtype);
+  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+    part.layers.push_back(
+        std::make_unique<DecoderLayer>(config, options, layer, parameters, rotary));
+  part.layers.push_back(std::make_unique<HeadLayer>(config, parameters, tied_table));
+  part.parameters = parameters.take();
+  return part;
+}
+
+int64_t num_parameters(const ModelConfig& config) {
+  const int64_t d = config.hidden_size, f = config.ffn_hidden_size;
+  const int64_t q_rows = config.num_attention_heads * config.kv_channels;
+  const int64_t kv_rows = config.num_query_groups * config.kv_channels;
+  const int64_t wide = is_gated(config.activation) ? 2 : 1;  // gate and up, or up
+  const int64_t norm = config.norm == NormKind::kLayerNorm ? 2 * d : d;
+  int64_t layer = 2 * d * (q_rows + kv_rows) + (wide + 1) * d * f + 2 * norm;
+  if (config.linear_bias || config.qkv_bias) layer += q_rows + 2 * kv_rows;
+  if (config.linear_bias) layer += d + wide * f + d;
+  if (config.qk_norm) layer += 2 * config.kv_channels;
+  int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * d;
+  if (config.positions == PositionKind::kLearned) tables += config.max_position_embeddings * d;
+  return config.num_layers * layer + tables + norm;
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "sevenfold/core/faults.h"
+
+namespace sevenfold {
+
+// What a model needs to know of the run beside its own description.
+struct ModelOptions {
+  at::ScalarType dtype = at::kFloat;  // of what is computed
+  uint64_t seed = 1234;               // of the run: dropout draws with it
+  FaultSet faults;
+};
+
+}  // namespace sevenfold
