@@ -15,15 +15,36 @@ namespace {
 using testing::TemporaryDirectory;
 
 // Unequal numbers of trained tokens, accumulation, a tied table, and a step that leaves samples
-// over: every fault of the slice shows here.
-VerifyReport verify_with(Fault fault) {
+// over; biases and dropout besides: every fault shows in one of the two.
+VerifyReport verify_llama(FaultSet faults) {
   install_allocator();
   const TemporaryDirectory directory;
   const testing::Experiment experiment = testing::m0_experiment(
       directory, "D3", 2,
       {{"untie_embeddings_and_output_weights", false}, {"global_batch_size", 4}});
   return verify_layout(proof_config(experiment.config), *experiment.data,
-                       {.steps = 2, .faults = FaultSet().enable(fault)});
+                       {.steps = 2, .faults = faults});
+}
+
+VerifyReport verify_gpt(FaultSet faults) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment =
+      testing::g0_experiment(directory, "D3", 2, 0.1, {{"global_batch_size", 4}});
+  return verify_layout(proof_config(experiment.config), *experiment.data,
+                       {.steps = 2, .faults = faults});
+}
+
+VerifyReport verify_with(Fault fault) {
+  const FaultSet faults = FaultSet().enable(fault);
+  switch (fault) {
+    case Fault::kDropoutRedrawn:
+    case Fault::kDropoutKeyedByRow:
+    case Fault::kBiasGradientDropped:
+      return verify_gpt(faults);
+    default:
+      return verify_llama(faults);
+  }
 }
 
 enum class Rule { kLoss, kNorm, kGradient, kReplicas, kAxes };
@@ -78,16 +99,10 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()),
                            return name;
                          });
 
-// Without a fault the same experiment passes, so each failure above is the fault's.
+// Without a fault the same experiments pass, so each failure above is the fault's.
 TEST(PlantedFaults, AreOffUnlessAskedFor) {
-  install_allocator();
-  const TemporaryDirectory directory;
-  const testing::Experiment experiment = testing::m0_experiment(
-      directory, "D3", 2,
-      {{"untie_embeddings_and_output_weights", false}, {"global_batch_size", 4}});
-  const VerifyReport report =
-      verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 2});
-  EXPECT_TRUE(report.pass) << report.failure();
+  for (const VerifyReport& report : {verify_llama({}), verify_gpt({})})
+    EXPECT_TRUE(report.pass) << report.failure();
 }
 
 }  // namespace

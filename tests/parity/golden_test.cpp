@@ -23,12 +23,33 @@ json read_golden(const std::string& name) {
   return json::parse(file);
 }
 
+// The model's description from the keys that the experiment file does not take yet.
+void describe_model(ModelConfig& model, const json& keys) {
+  if (keys["normalization"] == "LayerNorm") model.norm = NormKind::kLayerNorm;
+  if (keys["position_embedding_type"] == "learned_absolute")
+    model.positions = PositionKind::kLearned;
+  if (keys["swiglu"] == false) model.activation = Activation::kGelu;
+  model.linear_bias = keys["add_bias_linear"];
+  model.qk_norm = keys.value("qk_layernorm", false);
+  if (keys.value("use_rope_scaling", false))
+    model.rope_scaling = {
+        .factor = keys["rope_scaling_factor"],
+        .original_max_position_embeddings = keys["original_max_position_embeddings"]};
+}
+
 testing::Experiment golden_experiment(const json& golden, const TemporaryDirectory& directory,
                                       int64_t ranks) {
   json overrides = golden["overrides"];
   const std::string data_set = overrides["train_data_path"];
-  overrides.erase("train_data_path");
-  return testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
+  for (const char* key :
+       {"train_data_path", "normalization", "position_embedding_type", "swiglu", "add_bias_linear",
+        "qk_layernorm", "use_rope_scaling", "openai_gelu", "add_position_embedding",
+        "rope_scaling_factor", "original_max_position_embeddings"})
+    overrides.erase(key);
+  testing::Experiment experiment =
+      testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
+  describe_model(experiment.config.model, golden["overrides"]);
+  return experiment;
 }
 
 void expect_relative(double value, const json& expected) {
@@ -107,8 +128,8 @@ TEST_P(Golden, HoldsOnFourDataParallelRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Golden,
-                         ::testing::Values("m0_d3", "m0_tied_d1", "m0l_d3", "m0_adamw_d1",
-                                           "x_m0_clip_d3"),
+                         ::testing::Values("m0_d3", "m0_tied_d1", "m0l_d3", "g0_d3", "m0_qknorm_d4",
+                                           "m0_adamw_d1", "m0_llama3rope_d3", "x_m0_clip_d3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace

@@ -62,5 +62,20 @@ TEST(BatchLoader, ShiftsLabelsByOneOnTheWholeSequence) {
   EXPECT_EQ(microbatch.mask_BT.scalar_type(), at::kFloat);
 }
 
+// Dropout counts by the place in the endless stream: another one when a sample comes again.
+TEST(BatchLoader, NumbersSamplesInTheEndlessStreamInTraining) {
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::m0_experiment(
+      directory, "D3", 2, {{"global_batch_size", 8}, {"micro_batch_size", 2}});
+  const BatchLoader loader(experiment.config, *experiment.data, {.dp_rank = 1, .dp_size = 2},
+                           at::kDouble);
+  const std::vector<Microbatch> step = loader.step(800);
+  ASSERT_EQ(step.size(), 2U);
+  EXPECT_EQ(step[0].sample_ids, (std::vector<int64_t>{802, 803}));
+  EXPECT_EQ(step[1].sample_ids, (std::vector<int64_t>{806, 807}));
+  EXPECT_TRUE(step[0].is_training);
+  EXPECT_FALSE(loader.range(0, 2).is_training);
+}
+
 }  // namespace
 }  // namespace sevenfold

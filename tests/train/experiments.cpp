@@ -91,4 +91,21 @@ Experiment m0_experiment(const TemporaryDirectory& directory, const std::string&
   return experiment;
 }
 
+Experiment g0_experiment(const TemporaryDirectory& directory, const std::string& data_set,
+                         int64_t ranks, double dropout, const nlohmann::json& overrides) {
+  nlohmann::json keys = {{"group_query_attention", false},
+                         {"ffn_hidden_size", 128},
+                         {"untie_embeddings_and_output_weights", false},
+                         {"max_position_embeddings", 32}};
+  keys.update(overrides);
+  Experiment experiment = m0_experiment(directory, data_set, ranks, keys);
+  ModelConfig& model = experiment.config.model;
+  model.norm = NormKind::kLayerNorm;
+  model.positions = PositionKind::kLearned;
+  model.activation = Activation::kGelu;
+  model.linear_bias = true;
+  model.hidden_dropout = model.attention_dropout = dropout;
+  return experiment;
+}
+
 }  // namespace sevenfold::testing

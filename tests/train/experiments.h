@@ -27,6 +27,11 @@ Experiment m0_experiment(const TemporaryDirectory& directory, const std::string&
                          int64_t ranks, const nlohmann::json& overrides = nlohmann::json::object(),
                          const nlohmann::json& sevenfold = nlohmann::json::object());
 
+// G0 (goldens: a GPT of 55,136 parameters), with dropout of this rate in all places.
+Experiment g0_experiment(const TemporaryDirectory& directory, const std::string& data_set,
+                         int64_t ranks, double dropout,
+                         const nlohmann::json& overrides = nlohmann::json::object());
+
 // Writes the file only; returns its path.
 std::string write_experiment(const TemporaryDirectory& directory, const nlohmann::json& overrides,
                              const nlohmann::json& sevenfold);

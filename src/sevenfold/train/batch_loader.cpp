@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/dataset/batch.h"
 
 namespace sevenfold {
 
@@ -14,7 +13,7 @@ BatchLoader::BatchLoader(const Config& config, const SampleSource& source, Batch
                          at::ScalarType dtype, FaultSet faults)
     : config_(config), source_(source), place_(place), dtype_(dtype), faults_(faults) {}
 
-std::vector<int64_t> BatchLoader::microbatch_samples(int64_t consumed, int64_t microbatch) const {
+MicrobatchPlace BatchLoader::microbatch_place(int64_t consumed, int64_t microbatch) const {
   MicrobatchPlace place{.consumed = consumed,
                         .microbatch = microbatch,
                         .dp_rank = faults_.has(Fault::kSameSamplesOnEveryRank) ? 0 : place_.dp_rank,
@@ -26,13 +25,18 @@ std::vector<int64_t> BatchLoader::microbatch_samples(int64_t consumed, int64_t m
     place.dp_rank = 0;
     place.dp_size = 1;
   }
-  return sample_ids(place, source_.num_samples());
+  return place;
 }
 
 std::vector<Microbatch> BatchLoader::step(int64_t consumed) const {
   std::vector<Microbatch> microbatches;
-  for (int64_t m = 0; m < config_.batch.num_microbatches; ++m)
-    microbatches.push_back(read(microbatch_samples(consumed, m), m));
+  for (int64_t m = 0; m < config_.batch.num_microbatches; ++m) {
+    const MicrobatchPlace place = microbatch_place(consumed, m);
+    Microbatch& microbatch =
+        microbatches.emplace_back(read(sample_ids(place, source_.num_samples()), m));
+    for (int64_t row = 0; row < place.micro_batch_size; ++row)
+      microbatch.sample_ids.push_back(place.first_sample() + row);
+  }
   return microbatches;
 }
 
@@ -40,7 +44,10 @@ Microbatch BatchLoader::range(int64_t first, int64_t end) const {
   SEVENFOLD_CHECK(0 <= first && first < end && end <= source_.num_samples());
   std::vector<int64_t> samples(static_cast<size_t>(end - first));
   std::iota(samples.begin(), samples.end(), first);
-  return read(samples, 0);
+  Microbatch microbatch = read(samples, 0);
+  microbatch.sample_ids = samples;
+  microbatch.is_training = false;
+  return microbatch;
 }
 
 Microbatch BatchLoader::read(const std::vector<int64_t>& samples, int64_t index) const {

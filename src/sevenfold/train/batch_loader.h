@@ -7,6 +7,7 @@
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/core/faults.h"
+#include "sevenfold/dataset/batch.h"
 #include "sevenfold/dataset/sample_source.h"
 #include "sevenfold/nn/layer.h"
 
@@ -33,7 +34,7 @@ class BatchLoader {
   Microbatch range(int64_t first, int64_t end) const;
 
  private:
-  std::vector<int64_t> microbatch_samples(int64_t consumed, int64_t microbatch) const;
+  MicrobatchPlace microbatch_place(int64_t consumed, int64_t microbatch) const;
   Microbatch read(const std::vector<int64_t>& samples, int64_t index) const;
 
   const Config& config_;
