@@ -35,8 +35,19 @@ class Tokenizer {
   virtual bool is_splittable() const { return false; }
 };
 
-// Throws ConfigError: the name is no tokenizer, the file is missing, damaged or asks for something
-// that is not supported (the message names it).
-std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name_or_path);
+struct TokenizerOptions {
+  // Content of the token that ends a document; empty: what the files say.
+  std::string eod_token;
+  // Put around every text what the file's post-processor does (Llama 3: <|begin_of_text|> in front;
+  // SentencePiece: the begin token in front).
+  bool add_special_tokens = false;
+};
+
+// `byte`; a tokenizer.json of Hugging Face's library with a byte-level BPE; a SentencePiece .model;
+// or a folder with one of the two files (tokenizer.json, else tokenizer.model). Throws ConfigError:
+// the name is no tokenizer, the file is missing, damaged or asks for something that is not
+// supported (the message names it).
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name_or_path,
+                                          const TokenizerOptions& options = {});
 
 }  // namespace sevenfold
