@@ -37,6 +37,7 @@ std::vector<Kind> kinds() {
                                        })},
           {"qwen2", changed(m0(), [](ModelConfig& c) { c.qkv_bias = true; })},
           {"qwen3", changed(m0(), [](ModelConfig& c) { c.qk_norm = true; })},
+          {"gpt_with_norms_of_q_and_k", changed(g0(), [](ModelConfig& c) { c.qk_norm = true; })},
           {"geglu_with_biases", changed(m0(),
                                         [](ModelConfig& c) {
                                           c.activation = Activation::kGeglu;
@@ -72,8 +73,10 @@ TEST_P(LayerGradients, OfADecoderLayerAgreeWithFiniteDifferences) {
                                   {x}, model.parameters(1));
 }
 
+class DocumentGradients : public LayerGradients {};
+
 // Documents of 3 and 2 tokens, and of 1 and 4: positions begin anew, and none sees another.
-TEST_P(LayerGradients, OfADecoderLayerWithDocumentsAgreeWithFiniteDifferences) {
+TEST_P(DocumentGradients, OfADecoderLayerAgreeWithFiniteDifferences) {
   BoundModel model(small(GetParam().config));
   Microbatch microbatch = small_microbatch();
   microbatch.positions_BT = at::tensor({0, 1, 2, 0, 1, 0, 0, 1, 2, 3}, at::kLong).view({2, 5});
@@ -91,8 +94,12 @@ TEST_P(LayerGradients, OfTheHeadAgreeWithFiniteDifferences) {
                                   model.parameters(2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LayerGradients, ::testing::ValuesIn(kinds()),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerGradients, ::testing::ValuesIn(kinds()), name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, DocumentGradients, ::testing::Values(kinds()[0], kinds()[2]),
+                         name_of);
 
 // A document at the end of a row, with positions from 0, is what it is as a row of its own.
 TEST(DecoderLayer, TreatsADocumentLikeASequenceOfItsOwn) {

@@ -98,8 +98,10 @@ TEST(Model, BuildsAsManyParametersAsItCounts) {
   ModelConfig squared = g0();
   squared.activation = Activation::kSquaredRelu;
   squared.tied_embeddings = false;
+  ModelConfig gpt_with_qk_norm = g0();
+  gpt_with_qk_norm.qk_norm = true;
   for (const ModelConfig& config :
-       {m0(), tied, g0(), qwen2(), qwen3(), llama_with_biases(), squared}) {
+       {m0(), tied, g0(), qwen2(), qwen3(), llama_with_biases(), squared, gpt_with_qk_norm}) {
     int64_t elements = 0;
     for (const auto& parameter : build_model(config, {}).parameters)
       elements += parameter->spec().num_elements();

@@ -13,7 +13,7 @@ constexpr uint64_t kMultiplier0 = 0xD2511F53u;
 constexpr uint64_t kMultiplier1 = 0xCD9E8D57u;
 constexpr uint32_t kIncrement0 = 0x9E3779B9u;
 constexpr uint32_t kIncrement1 = 0xBB67AE85u;
-constexpr int kRounds = 10;
+constexpr uint32_t kRounds = 10;
 
 // Counters that are advanced side by side: enough for the compiler to use vector registers.
 constexpr int kLanes = 8;
@@ -21,19 +21,27 @@ struct Lanes {
   uint32_t word[4][kLanes];
 };
 
+// Unrolled rounds, one counter after the other: so the compiler works on several at once.
 void advance(Lanes& lanes, PhiloxKey key) {
-  for (int round = 0; round < kRounds; ++round) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const uint64_t product0 = kMultiplier0 * lanes.word[0][lane];
-      const uint64_t product1 = kMultiplier1 * lanes.word[2][lane];
-      const uint32_t word1 = lanes.word[1][lane], word3 = lanes.word[3][lane];
-      lanes.word[0][lane] = static_cast<uint32_t>(product1 >> 32) ^ word1 ^ key[0];
-      lanes.word[1][lane] = static_cast<uint32_t>(product1);
-      lanes.word[2][lane] = static_cast<uint32_t>(product0 >> 32) ^ word3 ^ key[1];
-      lanes.word[3][lane] = static_cast<uint32_t>(product0);
+  uint32_t* __restrict w0 = lanes.word[0];
+  uint32_t* __restrict w1 = lanes.word[1];
+  uint32_t* __restrict w2 = lanes.word[2];
+  uint32_t* __restrict w3 = lanes.word[3];
+  const uint32_t key0 = key[0], key1 = key[1];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    uint32_t a = w0[lane], b = w1[lane], c = w2[lane], d = w3[lane];
+#pragma GCC unroll 10
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      const uint64_t product0 = kMultiplier0 * a, product1 = kMultiplier1 * c;
+      a = static_cast<uint32_t>(product1 >> 32) ^ b ^ (key0 + round * kIncrement0);
+      b = static_cast<uint32_t>(product1);
+      c = static_cast<uint32_t>(product0 >> 32) ^ d ^ (key1 + round * kIncrement1);
+      d = static_cast<uint32_t>(product0);
     }
-    key[0] += kIncrement0;
-    key[1] += kIncrement1;
+    w0[lane] = a;
+    w1[lane] = b;
+    w2[lane] = c;
+    w3[lane] = d;
   }
 }
 

@@ -53,15 +53,15 @@ int64_t num_parameters(const ModelConfig& config) {
   const int64_t d = config.hidden_size, f = config.ffn_hidden_size;
   const int64_t q_rows = config.num_attention_heads * config.kv_channels;
   const int64_t kv_rows = config.num_query_groups * config.kv_channels;
-  const int64_t wide = is_gated(config.activation) ? 2 : 1;  // gate and up, or up
-  const int64_t norm = config.norm == NormKind::kLayerNorm ? 2 * d : d;
-  int64_t layer = 2 * d * (q_rows + kv_rows) + (wide + 1) * d * f + 2 * norm;
+  const int64_t wide = is_gated(config.activation) ? 2 : 1;                   // gate and up, or up
+  const int64_t per_component = config.norm == NormKind::kLayerNorm ? 2 : 1;  // gain and bias
+  int64_t layer = 2 * d * (q_rows + kv_rows) + (wide + 1) * d * f + 2 * per_component * d;
   if (config.linear_bias || config.qkv_bias) layer += q_rows + 2 * kv_rows;
   if (config.linear_bias) layer += d + wide * f + d;
-  if (config.qk_norm) layer += 2 * config.kv_channels;
+  if (config.qk_norm) layer += 2 * per_component * config.kv_channels;
   int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * d;
   if (config.positions == PositionKind::kLearned) tables += config.max_position_embeddings * d;
-  return config.num_layers * layer + tables + norm;
+  return config.num_layers * layer + tables + per_component * d;
 }
 
 }  // namespace sevenfold

@@ -23,10 +23,8 @@ SelfAttention::SelfAttention(const ModelConfig& config, const ModelOptions& opti
   k_ = parameters.projection(name + "k_proj", kMatrix, kv_rows, d, qkv_bias);
   v_ = parameters.projection(name + "v_proj", kMatrix, kv_rows, d, qkv_bias);
   if (config.qk_norm) {
-    q_norm_ = {parameters.add(name + "q_norm.weight", ParameterKind::kGain, {head_size_}), nullptr,
-               config.norm_epsilon};
-    k_norm_ = {parameters.add(name + "k_norm.weight", ParameterKind::kGain, {head_size_}), nullptr,
-               config.norm_epsilon};
+    q_norm_ = parameters.norm(name + "q_norm", head_size_, config);
+    k_norm_ = parameters.norm(name + "k_norm", head_size_, config);
   }
   o_ = parameters.projection(name + "o_proj", ParameterKind::kOutputMatrix, d, q_rows,
                              config.linear_bias);
