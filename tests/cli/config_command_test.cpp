@@ -58,9 +58,9 @@ TEST_F(ConfigCommand, ShowsValuesWithTheirOrigins) {
   EXPECT_THAT(outcome.out, EndsWith("next: sevenfold train " + file_ + " seed=7\n"));
 }
 
-TEST_F(ConfigCommand, NamesAPrecisionInTheNextCommandWhenOnlyThatIsMissing) {
+TEST_F(ConfigCommand, ShowsTheMeshNextWhereTrainingIsRefused) {
   EXPECT_THAT(run_config({file_, "bf16=true"}).out,
-              EndsWith("next: sevenfold train " + file_ + " bf16=true --precision fp32\n"));
+              EndsWith("next: sevenfold train " + file_ + " bf16=true\n"));
   EXPECT_THAT(
       run_config({file_, "num_experts=4", "zzz_more=a b"}).out,
       EndsWith("next: sevenfold mesh " + file_ + " num_experts=4 'zzz_more=a b' --world 1\n"));

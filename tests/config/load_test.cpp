@@ -106,11 +106,12 @@ TEST(LoadConfig, TakesPrecisionFromTheOptionThenTheBlockThenTheFlags) {
   options.overrides = {"bf16=true"};
   const Config config = load_config(options);
   EXPECT_EQ(config.run.precision, Precision::kBf16);
-  EXPECT_TRUE(refuses(config, "bf16"));
-  EXPECT_THAT(config.unsupported[0].text,
-              HasSubstr("bf16=true: bf16 is not supported yet; use --precision fp32"));
+  EXPECT_TRUE(config.unsupported.empty());
   options.precision = "fp32";
-  EXPECT_FALSE(refuses(load_config(options), "bf16")) << "the option settles it";
+  EXPECT_EQ(load_config(options).run.precision, Precision::kFp32) << "the option settles it";
+  options.precision.reset();
+  options.overrides = {"fp16=true"};
+  EXPECT_EQ(load_config(options).run.precision, Precision::kFp16);
 }
 
 TEST(LoadConfig, TakesTheWorldFromTheOptionThenTheBlock) {
@@ -137,23 +138,6 @@ TEST(LoadConfig, TakesTheSmallestWorldThatFits) {
   EXPECT_EQ(experts.mesh.dp, 4);
 }
 
-TEST(LoadConfig, ReadsDataSources) {
-  EXPECT_EQ(load_text(small_llama(), {"train_data_path=1.0 P"}).data.train_prefix, "P");
-  EXPECT_EQ(
-      load_text(small_llama(), {"train_data_path=[P]", "valid_data_path=V"}).data.valid_prefix,
-      "V");
-  const Config cut = load_text(small_llama(), {"train_data_path=null", "data_path=P"});
-  EXPECT_EQ(cut.data.data_prefix, "P");
-  EXPECT_EQ(cut.data.split, "969, 30, 1");
-  EXPECT_THAT(cut.notices,
-              Contains(Field(&Notice::text, HasSubstr("split=null: read as `969, 30, 1`"))));
-  EXPECT_TRUE(
-      refuses(load_text(small_llama(), {"train_data_path=0.5 A 0.5 B"}), "train_data_path"));
-  EXPECT_TRUE(refuses(load_text(small_llama(), {"train_data_path=null"}), "data_path"));
-  EXPECT_TRUE(refuses(load_text(small_llama(), {"mock_data=true"}), "mock_data"));
-  EXPECT_TRUE(refuses(load_text(small_llama(), {"eod_mask_loss=true"}), "eod_token_id"));
-}
-
 TEST(LoadConfig, PreparesTextWithTheByteTokenizer) {
   const Config config = load_text(
       small_llama(
@@ -169,10 +153,10 @@ TEST(LoadConfig, PreparesTextWithTheByteTokenizer) {
 }
 
 TEST(LoadConfig, NotesWhatItChanges) {
-  const Config config = load_text(small_llama(), {"dataloader_type=cyclic"});
+  const Config config = load_text(small_llama());
   for (const char* text :
        {"sequence_parallel=true: switched off because tensor_model_parallel_size is 1",
-        "use_distributed_optimizer=true: accepted", "dataloader_type=cyclic: runs as `single`",
+        "use_distributed_optimizer=true: accepted",
         "calculate_per_token_loss=false: the loss is nevertheless the mean over all unmasked "
         "tokens"})
     EXPECT_THAT(config.notices, Contains(Field(&Notice::text, HasSubstr(text)))) << text;
@@ -182,28 +166,21 @@ TEST(LoadConfig, RefusesWhatIsNotThereYet) {
   for (const char* word : {"num_experts=4",
                            "tensor_model_parallel_size=2",
                            "context_parallel_size=2",
-                           "normalization=LayerNorm",
-                           "swiglu=false",
-                           "position_embedding_type=learned_absolute",
-                           "add_bias_linear=true",
-                           "add_qkv_bias=true",
-                           "qk_layernorm=true",
-                           "hidden_dropout=0.1",
-                           "attention_dropout=0.1",
+                           "position_embedding_type=relative",
                            "optimizer=muon",
-                           "lr_decay_style=WSD",
                            "save=x",
                            "load=x",
                            "pretrained_checkpoint=x",
-                           "recompute_granularity=full",
-                           "use_torch_fsdp2=true",
-                           "use_rope_scaling=true",
-                           "rampup_batch_size=[2,2,8]",
+                           "recompute_granularity=selective",
+                           "qk_l2_norm=true",
+                           "window_size=[4, 0]",
+                           "use_sink_attention=true",
+                           "attn_logit_softcapping=30.0",
                            "fp8=hybrid",
+                           "decoupled_lr=0.1",
+                           "decrease_batch_size_if_needed=true",
                            "dataloader_type=external",
-                           "reset_position_ids=true",
                            "mtp_num_layers=1",
-                           "multi_latent_attention=true",
                            "lora.enabled=true",
                            "stage=sft"}) {
     const std::string key = std::string(word).substr(0, std::string(word).find_first_of("=."));
@@ -217,8 +194,8 @@ TEST(LoadConfig, RefusesWhatIsNotThereYet) {
 TEST(LoadConfig, AcceptsNeutralValuesOfWhatIsNotThereYet) {
   for (const char* word :
        {"num_experts=0", "num_experts=null", "mtp_num_layers=0", "use_rope_scaling=false",
-        "fp8=null", "head_lr_mult=1", "lora.enabled=false", "iterations_to_skip=[]",
-        "expert_model_parallel_size=1"})
+        "fp8=null", "head_lr_mult=1", "weight_decay_incr_style=constant", "lora.enabled=false",
+        "iterations_to_skip=[]", "expert_model_parallel_size=1"})
     EXPECT_TRUE(load_text(small_llama(), {word}).unsupported.empty()) << word;
 }
 

@@ -103,7 +103,7 @@ TEST(PipelineRule, CutsLayersEvenly) {
                          "not divide num_layers=4; use "
                          "1, 2 or 4"));
   EXPECT_EQ(rule_of(small_llama(),
-                    {"pipeline_model_parallel_size=3", "decoder_first_pipeline_num_layers=1"}),
+                    {"pipeline_model_parallel_size=3", "decoder_first_pipeline_num_layers=2"}),
             "");
   EXPECT_THAT(rule_of(small_llama(),
                       {"pipeline_model_parallel_size=2", "num_virtual_stages_per_pipeline_rank=3"}),

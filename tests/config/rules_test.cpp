@@ -29,7 +29,7 @@ TEST(PrecisionRule, AllowsOnePrecision) {
 TEST(RunRule, ListsTheChoices) {
   EXPECT_EQ(rule_of(small_llama(), {"sevenfold.precision=fp12"}),
             "run.choice config: override sevenfold.precision=fp12: there is no precision `fp12`; "
-            "use fp64, fp32 or bf16");
+            "use fp64, fp32, bf16 or fp16");
   EXPECT_THAT(rule_of(small_llama(), {"sevenfold.backend=mpi"}),
               HasSubstr("use threads, gloo, nccl or dry"));
   EXPECT_THAT(rule_of(small_llama(), {"sevenfold.start=warm"}), HasSubstr("use init or hot"));

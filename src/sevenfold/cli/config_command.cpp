@@ -100,11 +100,6 @@ void print_notes(const char* title, const std::vector<KeyNote>& notes) {
 std::string next_command(const Config& config, const ConfigArguments& arguments) {
   const std::string words = experiment_words(arguments.load);
   if (config.unsupported.empty()) return "sevenfold train " + words;
-  const auto is_precision = [](const Unsupported& item) {
-    return item.key == "bf16" || item.key == "fp16";
-  };
-  if (std::all_of(config.unsupported.begin(), config.unsupported.end(), is_precision))
-    return "sevenfold train " + words + " --precision fp32";
   return fmt::format("sevenfold mesh {} --world {}", words, config.mesh.world_size());
 }
 

@@ -87,7 +87,7 @@ struct BatchConfig {
 enum class OptimizerKind : uint8_t { kAdamW, kSgd };
 enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine, kInverseSquareRoot, kWsd };
 enum class WsdDecayStyle : uint8_t { kLinear, kCosine, kExponential, kMinusSqrt };
-// How weight decay moves from its start to its end value over the decay samples.
+// How weight decay moves from its start to its end value.
 enum class WeightDecayStyle : uint8_t { kConstant, kLinear, kCosine };
 
 struct OptimizerConfig {
@@ -95,7 +95,8 @@ struct OptimizerConfig {
   double weight_decay = 0.0;  // the start value when it changes
   double end_weight_decay = 0.0;
   WeightDecayStyle weight_decay_style = WeightDecayStyle::kConstant;
-  bool decay_qk_norm = false;  // apply_wd_to_qk_layernorm
+  int64_t weight_decay_samples = 0;  // over which it moves: the samples of the run
+  bool decay_qk_norm = false;        // apply_wd_to_qk_layernorm
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;
@@ -154,7 +155,7 @@ struct DataConfig {
   std::string data_prefix;
   std::string train_prefix;
   std::string valid_prefix;
-  std::string split = "969, 30, 1";
+  std::string split = "969, 30, 1";  // mock data: always "1,1,1"
   bool shuffle = true;
   bool mock_data = false;
   bool eod_mask_loss = false;
@@ -174,7 +175,9 @@ struct RunConfig {
   StartKind start = StartKind::kInit;
   uint64_t seed = 1234;
   int64_t train_iters = 0;
-  int64_t train_samples = 0;  // 0: the run's length is train_iters
+  // 0: the run's length is train_iters; else train_iters holds the whole steps of that many
+  // samples.
+  int64_t train_samples = 0;
   bool skip_train = false;
   int64_t exit_interval = 0;          // steps; 0: none
   int64_t exit_duration_minutes = 0;  // 0: none

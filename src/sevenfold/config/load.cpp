@@ -81,22 +81,35 @@ std::string resolved_yaml(const Config& config, const Experiment& experiment,
          to_yaml(root, -2);
 }
 
+void check_rules(Parameters& parameters, const MeshShape& mesh, const BatchConfig& batch) {
+  check_choices(parameters);
+  check_pipeline_batches(parameters, mesh, batch);
+  check_context(parameters, mesh);
+  check_experts(parameters, mesh);
+  check_data_parallel(parameters, mesh);
+  check_recomputation(parameters);
+  check_checkpoints(parameters);
+  check_low_precision(parameters);
+}
+
 void resolve(Config& config, const Experiment& experiment, Parameters& parameters,
              const LoadOptions& options) {
   const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
   const std::string directory = run_directory(experiment, options);
   apply_fix_ups(parameters, directory);
-  config.run = resolve_run(parameters, block, options);
-  config.run.directory = directory;
+  config.run = resolve_run(parameters, block, options, directory);
   config.mesh = resolve_layout(parameters, block, options);
   config.mesh.ranks_per_node = ranks_per_node(experiment, options);
   config.batch = resolve_batch(parameters, config.mesh.dp);
-  config.model = resolve_model(parameters, config.mesh, block);
+  const int64_t samples = resolve_run_length(parameters, config.batch, config.run);
+  const Vocabulary vocabulary = resolve_vocabulary(parameters, block, options);
+  config.model = resolve_model(parameters, config.mesh, vocabulary.size);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
-  config.optimizer = resolve_optimizer(parameters);
-  config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size);
-  config.data = resolve_data(parameters, block, config.model.vocab_size);
+  config.optimizer = resolve_optimizer(parameters, samples);
+  config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
+  config.data = resolve_data(parameters, block, vocabulary);
+  check_rules(parameters, config.mesh, config.batch);
   refuse_unsupported_values(parameters);
 }
 

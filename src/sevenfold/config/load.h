@@ -9,6 +9,13 @@
 
 namespace sevenfold {
 
+// What a run needs to know of its tokenizer.
+struct TokenizerFacts {
+  int64_t vocab_size = 0;
+  std::optional<int64_t> eod_token_id;
+  std::optional<int64_t> pad_token_id;
+};
+
 struct LoadOptions {
   std::string file;
   std::vector<std::string> overrides;    // key=value; highest precedence
@@ -22,6 +29,10 @@ struct LoadOptions {
   std::optional<std::string> directory;  // --out
   // Reads the environment; empty: that of this process. Tests pass their own.
   std::function<std::optional<std::string>(const std::string&)> environment;
+  // Opens the tokenizer in a file or folder. Called at most once, with a path that exists, and only
+  // when the vocabulary or the end of a document is not known otherwise. Empty: such a run is
+  // refused.
+  std::function<TokenizerFacts(const std::string& type, const std::string& path)> tokenizer_facts;
 };
 
 // Reads, resolves and checks an experiment file. Throws ConfigError (file, line, key, value, rule,

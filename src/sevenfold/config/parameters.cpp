@@ -77,16 +77,20 @@ Parameters::Parameters(const Value& raw) : values_(raw) {
       raise<ConfigError>("config: {} is not {}; correct the value", where(name),
                          type_name(key->type));
   }
+  defaults_ = Value::empty_map();
   for (const KeyInfo& key : all_keys()) {
-    if (key.status == KeyStatus::kNoEffect) continue;
+    const std::string name(key.name);
+    if (values_.find(name) != nullptr) continue;
     const auto value = coerce(resolve_plain_scalar(std::string(key.default_yaml)), key.type);
-    values_.map.emplace(std::string(key.name), value ? *value : Value::empty_map());
+    Value& map = key.status == KeyStatus::kNoEffect ? defaults_ : values_;
+    map.map.emplace(name, value ? *value : Value::empty_map());
   }
 }
 
 const Value& Parameters::at(const std::string& key) const {
   const Value* value = values_.find(key);
-  SEVENFOLD_CHECK(value != nullptr, "the key table has no acting key {}", key);
+  if (value == nullptr) value = defaults_.find(key);
+  SEVENFOLD_CHECK(value != nullptr, "the key table has no key {}", key);
   return *value;
 }
 

@@ -11,7 +11,7 @@ namespace sevenfold::config {
 
 // The module's parameters, coerced by the declared types, with the table's defaults for what is not
 // set; and what the rules have to say about them. The rules read it, fix values up, and write a
-// Config.
+// Config. A key without effect that nobody set has its default too, but is not among values().
 class Parameters {
  public:
   // Throws ConfigError for a value that does not fit the type of a key that acts.
@@ -45,7 +45,8 @@ class Parameters {
  private:
   const Value& required(const std::string& key) const;
 
-  Value values_;  // a map
+  Value values_;    // a map
+  Value defaults_;  // of keys without effect that are not set
   std::vector<Notice> notices_;
   std::vector<Unsupported> unsupported_;
 };

@@ -32,6 +32,8 @@ BatchConfig resolve_batch(Parameters& parameters, int64_t data_parallel_size) {
                parameters.where("global_batch_size"), batch.global_batch_size,
                batch.micro_batch_size, data_parallel_size,
                nearest_multiples(batch.global_batch_size, unit));
+  batch.schedule = resolve_batch_schedule(parameters, batch.global_batch_size, unit);
+  if (!batch.schedule.empty()) batch.global_batch_size = batch.schedule.back().global_batch_size;
   batch.num_microbatches = batch.global_batch_size / unit;
   return batch;
 }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 
@@ -26,23 +27,59 @@ bool is_number(const std::string& word) {
   return value.kind == ValueKind::kInt || value.kind == ValueKind::kFloat;
 }
 
-// One prefix, or `weight prefix`. Several are a blend.
-std::string single_prefix(Parameters& parameters, const char* key) {
-  const std::vector<std::string> parts = words(parameters.at(key));
-  if (parts.empty()) return "";
-  if (parts.size() == 1) return parts[0];
-  if (parts.size() == 2 && is_number(parts[0])) return parts[1];
-  parameters.unsupported(
-      key,
-      fmt::format("config: {}: blending several data sets is not supported yet; name one prefix",
-                  parameters.where(key)));
-  return is_number(parts[0]) ? parts[1] : parts[0];
+// Megatron's reading: an odd count, or an even one whose 1st, 3rd, ... words are not all numbers,
+// is prefixes without weights.
+BlendConfig read_blend(const std::vector<std::string>& parts) {
+  BlendConfig blend;
+  bool is_weighted = !parts.empty() && parts.size() % 2 == 0;
+  for (size_t i = 0; i < parts.size() && is_weighted; i += 2) is_weighted = is_number(parts[i]);
+  if (!is_weighted) return {parts, {}};
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    const Value weight = retype_substituted(parts[i]);
+    blend.weights.push_back(weight.kind == ValueKind::kInt ? static_cast<double>(weight.integer)
+                                                           : weight.number);
+    blend.prefixes.push_back(parts[i + 1]);
+  }
+  return blend;
+}
+
+// A set of weight 0 is left out, and said so: Megatron stops with an error there.
+BlendConfig without_empty_shares(Parameters& parameters, const char* key,
+                                 const BlendConfig& blend) {
+  BlendConfig kept;
+  std::string left_out;
+  for (size_t i = 0; i < blend.weights.size(); ++i) {
+    if (!(blend.weights[i] >= 0.0) || std::isinf(blend.weights[i]))
+      raise_rule("data.weight",
+                 "config: {}: {} has the weight {}; a weight is a number of at least 0 (0 leaves "
+                 "the set out)",
+                 parameters.where(key), blend.prefixes[i], blend.weights[i]);
+    if (blend.weights[i] == 0.0) {
+      left_out += (left_out.empty() ? "" : ", ") + blend.prefixes[i];
+      continue;
+    }
+    kept.prefixes.push_back(blend.prefixes[i]);
+    kept.weights.push_back(blend.weights[i]);
+  }
+  if (kept.empty())
+    raise_rule("data.weight", "config: {}: every weight is 0; give one set a weight above 0",
+               parameters.where(key));
+  if (!left_out.empty())
+    parameters.notice(fmt::format("{}: left out for their weight 0: {}", key, left_out));
+  return kept;
+}
+
+BlendConfig resolve_blend(Parameters& parameters, const char* key) {
+  const BlendConfig blend = read_blend(words(parameters.at(key)));
+  return blend.weights.empty() ? blend : without_empty_shares(parameters, key, blend);
 }
 
 void resolve_split(Parameters& parameters, DataConfig& data) {
-  if (const auto split = parameters.optional_string("split")) {
+  if (data.mock_data) {
+    data.split = "1,1,1";
+  } else if (const auto split = parameters.optional_string("split")) {
     data.split = *split;  // read when the data is opened
-  } else if (!data.data_prefix.empty()) {
+  } else if (!data.data.empty()) {
     parameters.notice(fmt::format("{}: read as `{}` (training, validation, test)",
                                   parameters.where("split"), data.split));
   }
@@ -52,9 +89,10 @@ void resolve_split(Parameters& parameters, DataConfig& data) {
 void check_prepared_is_read(const Parameters& parameters, const DataConfig& data) {
   if (!data.prepare) return;
   const std::filesystem::path output = data.prepare->output;
-  for (const std::string& prefix : {data.data_prefix, data.train_prefix, data.valid_prefix})
-    if (std::filesystem::path(prefix).lexically_normal() == output.lexically_normal()) return;
-  const char* key = data.data_prefix.empty() ? "train_data_path" : "data_path";
+  for (const BlendConfig* blend : {&data.data, &data.train, &data.valid, &data.test})
+    for (const std::string& prefix : blend->prefixes)
+      if (std::filesystem::path(prefix).lexically_normal() == output.lexically_normal()) return;
+  const char* key = data.data.empty() ? "train_data_path" : "data_path";
   raise_rule(
       "data.prepare",
       "config: {}: the text of sevenfold.prepare goes to output={}, which nothing would read; "
@@ -62,59 +100,47 @@ void check_prepared_is_read(const Parameters& parameters, const DataConfig& data
       parameters.where(key), data.prepare->output, key);
 }
 
+// Synthetic data needs no files, so no text is prepared for it.
+void resolve_mock(Parameters& parameters, const SevenfoldBlock& block, DataConfig& data) {
+  data.prepare.reset();
+  if (block.prepare)
+    parameters.notice(
+        fmt::format("{}: not done, because mock_data=true reads no files", block.where("prepare")));
+}
+
+std::string first_of(const BlendConfig& blend) {
+  return blend.empty() ? "" : blend.prefixes.front();
+}
+
 void resolve_sources(Parameters& parameters, DataConfig& data) {
-  data.mock_data = parameters.boolean("mock_data");
-  if (data.mock_data) {
-    parameters.unsupported(
-        "mock_data", fmt::format("config: {}: synthetic data is not supported yet by `train`; use "
-                                 "mock_data=false and set train_data_path",
-                                 parameters.where("mock_data")));
-    return;  // its paths are dropped, as in Primus
-  }
-  data.data_prefix = single_prefix(parameters, "data_path");
-  data.train_prefix = single_prefix(parameters, "train_data_path");
-  data.valid_prefix = single_prefix(parameters, "valid_data_path");
-  if (!data.data_prefix.empty() && (!data.train_prefix.empty() || !data.valid_prefix.empty()))
+  data.data = resolve_blend(parameters, "data_path");
+  data.train = resolve_blend(parameters, "train_data_path");
+  data.valid = resolve_blend(parameters, "valid_data_path");
+  data.test = resolve_blend(parameters, "test_data_path");
+  if (!data.data.empty() && (!data.train.empty() || !data.valid.empty() || !data.test.empty()))
     raise_rule("data.one_source",
-               "config: {}: train_data_path or valid_data_path is set too; keep data_path (cut by "
-               "split) or the paths of the parts",
+               "config: {}: a path of a part (train_data_path, valid_data_path or test_data_path) "
+               "is set too; keep data_path (cut by split) or the paths of the parts",
                parameters.where("data_path"));
-  const bool has_any = !data.data_prefix.empty() || !data.train_prefix.empty();
+  const bool has_any = !data.data.empty() || !data.train.empty();
   if (has_any) check_prepared_is_read(parameters, data);
-  if (!has_any && data.prepare) data.data_prefix = data.prepare->output;
+  if (!has_any && data.prepare) data.data.prefixes = {data.prepare->output};
   if (!has_any && !data.prepare)
     parameters.unsupported("data_path",
                            fmt::format("config: {}: there is no training data; set data_path or "
                                        "train_data_path to a .bin/.idx prefix",
                                        parameters.where("data_path")));
+  data.data_prefix = first_of(data.data);
+  data.train_prefix = first_of(data.train);
+  data.valid_prefix = first_of(data.valid);
 }
 
-void resolve_end_of_document(Parameters& parameters, const SevenfoldBlock& block,
-                             int64_t vocab_size, DataConfig& data) {
-  constexpr int64_t kByteEndOfDocument = 256;
-  data.eod_token_id = block.eod_token_id;
-  if (!data.eod_token_id && data.prepare && data.prepare->tokenizer == "byte")
-    data.eod_token_id = kByteEndOfDocument;
-  if (data.eod_token_id && *data.eod_token_id >= vocab_size)
-    raise_rule(
-        "data.eod",
-        "config: {}: the end of a document is token {}, beyond vocab_size={}; use an id below it",
-        block.where("eod_token_id"), *data.eod_token_id, vocab_size);
-  if (data.eod_mask_loss && !data.eod_token_id && !data.mock_data)
-    parameters.unsupported(
-        "eod_token_id", fmt::format("config: {}: reading the id of the end of a document from the "
-                                    "tokenizer is not supported yet; set sevenfold.eod_token_id",
-                                    parameters.where("eod_mask_loss")));
-}
-
-void resolve_order(Parameters& parameters) {
+void resolve_order(Parameters& parameters, DataConfig& data) {
+  data.data_sharding = parameters.boolean("data_sharding");
   const auto type = parameters.optional_string("dataloader_type");
   if (!type || *type == "single") return;
   if (*type == "cyclic")
-    parameters.notice(fmt::format(
-        "{}: runs as `single` (every layout reads the same global batches) until its sampler "
-        "is there",
-        parameters.where("dataloader_type")));
+    data.loader = LoaderKind::kCyclic;
   else if (*type == "external")
     parameters.unsupported(
         "dataloader_type",
@@ -125,17 +151,34 @@ void resolve_order(Parameters& parameters) {
                parameters.where("dataloader_type"));
 }
 
+void resolve_cache(const Parameters& parameters, DataConfig& data) {
+  data.cache_directory = parameters.optional_string("data_cache_path").value_or("");
+  data.surplus = parameters.number("mid_level_dataset_surplus");
+  if (!(data.surplus >= 0.0) || data.surplus > 1.0)
+    raise_rule("data.surplus", "config: {}: must be at least 0 and at most 1; 0.005 is usual",
+               parameters.where("mid_level_dataset_surplus"));
+}
+
 }  // namespace
 
-DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block, int64_t vocab_size) {
+DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block,
+                        const Vocabulary& vocabulary) {
   DataConfig data;
   data.prepare = block.prepare;
   data.shuffle = block.shuffle;
   data.eod_mask_loss = parameters.boolean("eod_mask_loss");
-  resolve_sources(parameters, data);
-  resolve_end_of_document(parameters, block, vocab_size, data);
+  data.reset_position_ids = parameters.boolean("reset_position_ids");
+  data.reset_attention_mask = parameters.boolean("reset_attention_mask");
+  data.eod_token_id = vocabulary.eod_token_id;
+  data.pad_token_id = vocabulary.pad_token_id;
+  data.mock_data = parameters.boolean("mock_data");
+  if (data.mock_data)
+    resolve_mock(parameters, block, data);
+  else
+    resolve_sources(parameters, data);
   resolve_split(parameters, data);
-  resolve_order(parameters);
+  resolve_order(parameters, data);
+  resolve_cache(parameters, data);
   return data;
 }
 

@@ -8,7 +8,8 @@ namespace {
 void refuse_legacy_keys(const Parameters& parameters) {
   for (const auto& [key, instead] : {std::pair{"batch_size", "micro_batch_size"},
                                      {"warmup", "lr_warmup_fraction"},
-                                     {"model_parallel_size", "tensor_model_parallel_size"}}) {
+                                     {"model_parallel_size", "tensor_model_parallel_size"},
+                                     {"encoder_seq_length", "seq_length"}}) {
     const Value* value = parameters.values().find(key);
     if (value != nullptr && !value->is_null())
       raise_rule("legacy.key", "config: {}: Megatron no longer takes this key; use {}",
@@ -26,6 +27,20 @@ void refuse_legacy_keys(const Parameters& parameters) {
       raise_rule("legacy.key", "config: {}: this key was renamed; use {}", parameters.where(key),
                  instead);
   }
+}
+
+// What Primus does with synthetic data: no files, a tokenizer of bare numbers.
+void fix_mock_data(Parameters& parameters) {
+  constexpr int64_t kMockVocabulary = 131072;
+  if (!parameters.boolean("mock_data")) return;
+  for (const char* key : {"data_path", "train_data_path", "valid_data_path", "test_data_path"})
+    if (!parameters.is_null(key)) {
+      parameters.notice(
+          fmt::format("{}: not read, because mock_data is true", parameters.where(key)));
+      parameters.fix(key, Value::null());
+    }
+  parameters.fix("tokenizer_type", Value::of(std::string("NullTokenizer")));
+  if (parameters.is_null("vocab_size")) parameters.fix("vocab_size", Value::of(kMockVocabulary));
 }
 
 void fix_sequence_parallel(Parameters& parameters) {
@@ -77,6 +92,7 @@ void fix_num_experts(Parameters& parameters) {
 void apply_fix_ups(Parameters& parameters, const std::string& directory) {
   refuse_legacy_keys(parameters);
   fix_num_experts(parameters);
+  fix_mock_data(parameters);
   fix_sequence_parallel(parameters);
   fix_save_path(parameters, directory);
   fix_layer_pattern(parameters);

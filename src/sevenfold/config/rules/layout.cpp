@@ -67,7 +67,7 @@ void check_world(const Parameters& parameters, const MeshShape& mesh, const Worl
                mesh.ep, kPp, mesh.pp, expert, nearest_multiples(world.ranks, unit));
 }
 
-void check_experts(const Parameters& parameters, const MeshShape& mesh) {
+void check_expert_degree(const Parameters& parameters, const MeshShape& mesh) {
   if (mesh.ep == 1) return;
   const int64_t num_experts = parameters.optional_integer("num_experts").value_or(0);
   if (num_experts == 0)
@@ -80,68 +80,6 @@ void check_experts(const Parameters& parameters, const MeshShape& mesh) {
   if (num_experts % mesh.ep != 0)
     raise_rule("experts.divisible", "config: {} does not divide num_experts={}; use {}",
                parameters.where(kEp), num_experts, divisor_list(num_experts));
-}
-
-void check_layers(const Parameters& parameters, const MeshShape& mesh) {
-  const bool is_uneven = !parameters.is_null("pipeline_model_parallel_layout") ||
-                         !parameters.is_null("decoder_first_pipeline_num_layers") ||
-                         !parameters.is_null("decoder_last_pipeline_num_layers") ||
-                         !parameters.is_null("decoder_pipeline_manual_split_list") ||
-                         parameters.boolean("account_for_embedding_in_pipeline_split") ||
-                         parameters.boolean("account_for_loss_in_pipeline_split");
-  const int64_t layers = parameters.integer("num_layers");
-  // The model rules refuse a number of layers that makes no sense.
-  if (is_uneven || layers < 1 || layers > kMaxSize) return;
-  if (layers % mesh.pp != 0)
-    raise_rule("layers.divisible",
-               "config: {} does not divide num_layers={}; use {} (or uneven stages: "
-               "decoder_first_pipeline_num_layers, "
-               "decoder_last_pipeline_num_layers)",
-               parameters.where(kPp), layers, divisor_list(layers));
-  const int64_t per_rank = layers / mesh.pp;
-  const int64_t chunks =
-      parameters.optional_integer("num_virtual_stages_per_pipeline_rank").value_or(1);
-  if (chunks < 1 || per_rank % chunks != 0)
-    raise_rule("pipeline.chunks_divide",
-               "config: {} does not divide the {} layers of a pipeline rank; use {}",
-               parameters.where("num_virtual_stages_per_pipeline_rank"), per_rank,
-               divisor_list(per_rank));
-  const int64_t per_chunk =
-      parameters.optional_integer("num_layers_per_virtual_pipeline_stage").value_or(per_rank);
-  if (per_chunk < 1 || per_rank % per_chunk != 0)
-    raise_rule("pipeline.chunks_divide",
-               "config: {} does not divide the {} layers of a pipeline rank; use {}",
-               parameters.where("num_layers_per_virtual_pipeline_stage"), per_rank,
-               divisor_list(per_rank));
-}
-
-void check_chunks(Parameters& parameters, const MeshShape& mesh) {
-  const char* set_first = nullptr;
-  for (const char* key :
-       {"num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage",
-        "pipeline_model_parallel_layout"}) {
-    if (parameters.is_null(key)) continue;
-    if (set_first != nullptr)
-      raise_rule("pipeline.one_split",
-                 "config: {}: {} is set too, and each of them says how a rank's layers are cut; "
-                 "keep one",
-                 parameters.where(key), set_first);
-    set_first = key;
-  }
-  const bool is_one_chunk = set_first != nullptr &&
-                            std::string(set_first) == "num_virtual_stages_per_pipeline_rank" &&
-                            parameters.integer(set_first) == 1;
-  if (mesh.pp == 1 && set_first != nullptr && !is_one_chunk)
-    raise_rule("pipeline.chunks_need_stages",
-               "config: {}: pieces per pipeline rank need more than one stage, and {} is 1; set "
-               "{}=2 or more, or {}=null",
-               parameters.where(set_first), kPp, kPp, set_first);
-  const auto derived = parameters.optional_integer("virtual_pipeline_model_parallel_size");
-  if (derived && *derived != 1 &&
-      parameters.optional_integer("num_virtual_stages_per_pipeline_rank") != derived)
-    parameters.notice(fmt::format(
-        "{}: derived, not an input, so it is ignored; use num_virtual_stages_per_pipeline_rank",
-        parameters.where("virtual_pipeline_model_parallel_size")));
 }
 
 void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
@@ -183,8 +121,7 @@ MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
   mesh.ep = degree(parameters, kEp, 1);
   mesh.etp = degree(parameters, kEtp, mesh.tp);
   mesh.tp_pp_dp_mapping = parameters.boolean("use_tp_pp_dp_mapping");
-  check_experts(parameters, mesh);
-  check_chunks(parameters, mesh);
+  check_expert_degree(parameters, mesh);
   const int64_t dense = mesh.tp * mesh.pp * mesh.cp;
   const WorldRequest smallest{std::lcm(dense, mesh.etp * mesh.ep * mesh.pp),
                               "the smallest that fits"};
@@ -197,7 +134,7 @@ MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                "is {} for dense and {} "
                "for expert weights; use use_tp_pp_dp_mapping=false",
                parameters.where("use_tp_pp_dp_mapping"), mesh.dp, mesh.edp());
-  check_layers(parameters, mesh);
+  check_pipeline(parameters, mesh);
   note_missing_axes(parameters, mesh);
   note_data_parallel_keys(parameters);
   return mesh;

@@ -5,9 +5,6 @@
 namespace sevenfold::config {
 namespace {
 
-constexpr int64_t kByteVocabulary = 257;     // ids 0-255 and the end of a document
-constexpr int64_t kMockVocabulary = 131072;  // what Primus sets with mock_data
-
 int64_t positive(const Parameters& parameters, const char* key) {
   const int64_t value = parameters.integer(key);
   if (value < 1 || value > kMaxSize)
@@ -26,32 +23,6 @@ double in_range(const Parameters& parameters, const char* key, double above, dou
     raise_rule("model.range", "config: {}: must be above {} and at most {}", parameters.where(key),
                above, at_most);
   return value;
-}
-
-// A key that has one supported value.
-void only(Parameters& parameters, const char* key, const std::string& supported) {
-  const std::string value = brief(parameters.at(key));
-  if (value != supported)
-    parameters.unsupported(key, fmt::format("config: {} is not supported yet; use {}={}",
-                                            parameters.where(key), key, supported));
-}
-
-void check_block_kind(Parameters& parameters) {
-  only(parameters, "normalization", "RMSNorm");
-  only(parameters, "position_embedding_type", "rope");
-  only(parameters, "swiglu", "true");
-  for (const char* key : {"add_bias_linear", "add_qkv_bias", "qk_layernorm"})
-    if (parameters.boolean(key)) only(parameters, key, "false");
-  for (const char* key : {"hidden_dropout", "attention_dropout"}) {
-    const double rate = parameters.number(key);
-    if (rate < 0.0 || rate >= 1.0)
-      raise_rule("model.range", "config: {}: a dropout rate is at least 0 and below 1",
-                 parameters.where(key));
-    if (rate != 0.0)
-      parameters.unsupported(key,
-                             fmt::format("config: {}: dropout is not supported yet; use {}=0.0",
-                                         parameters.where(key), key));
-  }
 }
 
 void resolve_heads(Parameters& parameters, ModelConfig& model) {
@@ -105,33 +76,6 @@ int64_t resolve_ffn(const Parameters& parameters, int64_t hidden_size) {
   return size;
 }
 
-// Primus presets write norm_epsilon, which Megatron does not read; its own key is
-// layernorm_epsilon.
-double resolve_norm_epsilon(Parameters& parameters) {
-  if (!parameters.is_null("layernorm_epsilon"))
-    return in_range(parameters, "layernorm_epsilon", 0.0, 1.0);
-  const double epsilon = in_range(parameters, "norm_epsilon", 0.0, 1.0);
-  if (epsilon != 1e-5)
-    parameters.notice(fmt::format(
-        "{}: acts here; Primus ignores this key and uses 1e-05 (set layernorm_epsilon to "
-        "choose for both)",
-        parameters.where("norm_epsilon")));
-  return epsilon;
-}
-
-void resolve_rotary(Parameters& parameters, ModelConfig& model) {
-  model.rotary_base = in_range(parameters, "rotary_base", 1.0, 1e18);
-  model.rotary_percent = in_range(parameters, "rotary_percent", 0.0, 1.0);
-  const auto rotated =
-      static_cast<int64_t>(static_cast<double>(model.kv_channels) * model.rotary_percent);
-  if (rotated < 2 || rotated % 2 != 0)
-    raise_rule("rotary.even",
-               "config: {}: rotates {} of the {} components of a head, and rotary pairs need an "
-               "even number of at least 2 (without any, the model knows no positions); use another "
-               "head size or rotary_percent",
-               parameters.where("rotary_percent"), rotated, model.kv_channels);
-}
-
 void resolve_lengths(Parameters& parameters, ModelConfig& model, int64_t cp) {
   model.seq_length = positive(parameters, "seq_length");
   if (parameters.is_null("max_position_embeddings"))
@@ -152,34 +96,25 @@ void resolve_lengths(Parameters& parameters, ModelConfig& model, int64_t cp) {
                parameters.where("seq_length"), cp, nearest_multiples(model.seq_length, 2 * cp));
 }
 
-int64_t resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& block) {
-  positive(parameters, "make_vocab_size_divisible_by");
-  if (!parameters.is_null("vocab_size")) return positive(parameters, "vocab_size");
-  if (block.prepare && block.prepare->tokenizer == "byte") return kByteVocabulary;
-  if (!parameters.boolean("mock_data"))
-    parameters.unsupported(
-        "vocab_size",
-        fmt::format("config: {}: reading the vocabulary size from the tokenizer is not supported "
-                    "yet; set vocab_size",
-                    parameters.where("vocab_size")));
-  return kMockVocabulary;
+// As Megatron pads it, so that every tensor-parallel rank holds as many whole multiples.
+int64_t padded_vocabulary(const Parameters& parameters, int64_t vocab_size, int64_t tp) {
+  const int64_t unit = positive(parameters, "make_vocab_size_divisible_by") * tp;
+  return (vocab_size + unit - 1) / unit * unit;
 }
 
 }  // namespace
 
-ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh,
-                          const SevenfoldBlock& block) {
+ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t vocab_size) {
   ModelConfig model;
-  check_block_kind(parameters);
   model.num_layers = positive(parameters, "num_layers");
   model.hidden_size = positive(parameters, "hidden_size");
   model.ffn_hidden_size = resolve_ffn(parameters, model.hidden_size);
   resolve_heads(parameters, model);
   check_head_split(parameters, model, mesh.tp);
-  model.vocab_size = resolve_vocabulary(parameters, block);
+  model.vocab_size = vocab_size;
+  model.padded_vocab_size = padded_vocabulary(parameters, vocab_size, mesh.tp);
   resolve_lengths(parameters, model, mesh.cp);
-  model.norm_epsilon = resolve_norm_epsilon(parameters);
-  resolve_rotary(parameters, model);
+  resolve_block(parameters, model);
   model.init_method_std = in_range(parameters, "init_method_std", 0.0, 100.0);
   model.tied_embeddings = !parameters.boolean("untie_embeddings_and_output_weights");
   return model;
@@ -192,9 +127,10 @@ void check_elements(const Parameters& parameters, const ModelConfig& model,
   const double hidden = of(model.hidden_size);
   const double heads = of(model.num_attention_heads);
   const double query_width = heads * of(model.kv_channels);
-  const double layer =
-      hidden * (2.0 + 4.0 * query_width + 3.0 * of(model.ffn_hidden_size));  // at most
-  const double weights = of(model.num_layers) * layer + hidden * (1.0 + 2.0 * of(model.vocab_size));
+  // At most: + 1 for the biases.
+  const double layer = (hidden + 1.0) * (6.0 + 4.0 * query_width + 3.0 * of(model.ffn_hidden_size));
+  const double tables = 2.0 * of(model.padded_vocab_size) + of(model.max_position_embeddings);
+  const double weights = of(model.num_layers) * layer + hidden * (2.0 + tables);
   if (weights > of(kMaxElements))
     raise_rule("model.elements",
                "config: {}: with num_layers={}, ffn_hidden_size={}, num_attention_heads={} x "

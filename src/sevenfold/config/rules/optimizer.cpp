@@ -21,46 +21,41 @@ double below_one(const Parameters& parameters, const char* key) {
   return value;
 }
 
-DecayStyle decay_style(Parameters& parameters) {
-  const std::string style = parameters.string("lr_decay_style");
-  if (style == "constant") return DecayStyle::kConstant;
-  if (style == "linear") return DecayStyle::kLinear;
-  if (style == "cosine") return DecayStyle::kCosine;
-  if (style != "inverse-square-root" && style != "WSD")
-    raise_rule("lr.style", "config: {} is not a style; use constant, linear or cosine",
-               parameters.where("lr_decay_style"));
-  parameters.unsupported(
-      "lr_decay_style",
-      fmt::format("config: {} is not supported yet; use constant, linear or cosine",
-                  parameters.where("lr_decay_style")));
-  return DecayStyle::kConstant;
+WeightDecayStyle weight_decay_style(const Parameters& parameters) {
+  const std::string style = parameters.string("weight_decay_incr_style");
+  if (style == "constant") return WeightDecayStyle::kConstant;
+  if (style == "linear") return WeightDecayStyle::kLinear;
+  if (style == "cosine") return WeightDecayStyle::kCosine;
+  raise_rule("optimizer.weight_decay", "config: {} is not a style; use constant, linear or cosine",
+             parameters.where("weight_decay_incr_style"));
 }
 
-int64_t steps(const Parameters& parameters, const char* key, int64_t smallest) {
-  const int64_t value = parameters.integer(key);
-  if (value < smallest || value > kMaxSize)
-    raise_rule("lr.steps", "config: {}: must be at least {} and at most {}", parameters.where(key),
-               smallest, kMaxSize);
-  return value;
-}
-
-int64_t warmup_samples(const Parameters& parameters, int64_t decay_samples,
-                       int64_t global_batch_size) {
-  const int64_t iterations =
-      parameters.is_null("lr_warmup_iters") ? 0 : steps(parameters, "lr_warmup_iters", 0);
-  if (parameters.is_null("lr_warmup_fraction")) return iterations * global_batch_size;
-  if (iterations != 0)
-    raise_rule("lr.warmup_twice",
-               "config: {}: lr_warmup_iters={} is set too; use lr_warmup_iters=0 or "
-               "lr_warmup_fraction=null",
-               parameters.where("lr_warmup_fraction"), iterations);
-  const double fraction = below_one(parameters, "lr_warmup_fraction");
-  return std::llround(fraction * static_cast<double>(decay_samples));
+void resolve_weight_decay(const Parameters& parameters, OptimizerConfig& optimizer) {
+  optimizer.weight_decay_style = weight_decay_style(parameters);
+  const bool is_constant = optimizer.weight_decay_style == WeightDecayStyle::kConstant;
+  for (const char* key : {"start_weight_decay", "end_weight_decay"})
+    if (parameters.is_null(key) != is_constant)
+      raise_rule("optimizer.weight_decay", "config: {}: weight_decay_incr_style={} {}; use {}",
+                 parameters.where(key), parameters.string("weight_decay_incr_style"),
+                 is_constant ? "takes weight_decay alone" : "needs a start and an end",
+                 is_constant ? fmt::format("{}=null", key) : "weight_decay_incr_style=constant");
+  if (is_constant) {
+    optimizer.weight_decay = at_least_zero(parameters, "weight_decay");
+    optimizer.end_weight_decay = optimizer.weight_decay;
+    return;
+  }
+  optimizer.weight_decay = at_least_zero(parameters, "start_weight_decay");
+  optimizer.end_weight_decay = at_least_zero(parameters, "end_weight_decay");
+  if (optimizer.end_weight_decay < optimizer.weight_decay)
+    raise_rule("optimizer.weight_decay",
+               "config: {} is below start_weight_decay={}, and weight decay only grows; use an end "
+               "of at least that",
+               parameters.where("end_weight_decay"), brief(parameters.at("start_weight_decay")));
 }
 
 }  // namespace
 
-OptimizerConfig resolve_optimizer(Parameters& parameters) {
+OptimizerConfig resolve_optimizer(Parameters& parameters, int64_t run_samples) {
   OptimizerConfig optimizer;
   const std::string name = parameters.string("optimizer");
   if (name == "sgd")
@@ -70,7 +65,9 @@ OptimizerConfig resolve_optimizer(Parameters& parameters) {
         "optimizer", fmt::format("config: {} is not supported yet; use optimizer=adam (AdamW) or "
                                  "optimizer=sgd",
                                  parameters.where("optimizer")));
-  optimizer.weight_decay = at_least_zero(parameters, "weight_decay");
+  resolve_weight_decay(parameters, optimizer);
+  optimizer.weight_decay_samples = run_samples;
+  optimizer.decay_qk_norm = parameters.boolean("apply_wd_to_qk_layernorm");
   optimizer.adam_beta1 = below_one(parameters, "adam_beta1");
   optimizer.adam_beta2 = below_one(parameters, "adam_beta2");
   optimizer.adam_eps = at_least_zero(parameters, "adam_eps");
@@ -82,31 +79,6 @@ OptimizerConfig resolve_optimizer(Parameters& parameters) {
         "the same in every layout",
         parameters.where("calculate_per_token_loss")));
   return optimizer;
-}
-
-LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size) {
-  LearningRateConfig rate;
-  rate.lr = at_least_zero(parameters, "lr");
-  rate.min_lr = at_least_zero(parameters, "min_lr");
-  rate.warmup_init = at_least_zero(parameters, "lr_warmup_init");
-  if (rate.min_lr > rate.lr)
-    raise_rule("lr.min", "config: {} is above lr={}; use a min_lr of at most that",
-               parameters.where("min_lr"), brief(parameters.at("lr")));
-  if (rate.warmup_init > rate.lr)
-    raise_rule("lr.warmup_init", "config: {} is above lr={}; use a lr_warmup_init of at most that",
-               parameters.where("lr_warmup_init"), brief(parameters.at("lr")));
-  rate.style = decay_style(parameters);
-  const char* length = parameters.is_null("lr_decay_iters") ? "train_iters" : "lr_decay_iters";
-  rate.decay_samples = steps(parameters, length, 1) * global_batch_size;
-  rate.warmup_samples = warmup_samples(parameters, rate.decay_samples, global_batch_size);
-  if (rate.warmup_samples >= rate.decay_samples)
-    raise_rule("lr.warmup",
-               "config: {}: the warm-up must be shorter than {}={}; use lr_warmup_iters=0 or a "
-               "shorter one",
-               parameters.where(parameters.is_null("lr_warmup_fraction") ? "lr_warmup_iters"
-                                                                         : "lr_warmup_fraction"),
-               length, parameters.integer(length));
-  return rate;
 }
 
 }  // namespace sevenfold::config

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sevenfold/config/load.h"
 #include "sevenfold/config/parameters.h"
@@ -27,18 +29,52 @@ void apply_fix_ups(Parameters& parameters, const std::string& directory);
 MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                          const LoadOptions& options);
 BatchConfig resolve_batch(Parameters& parameters, int64_t data_parallel_size);
-ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh,
-                          const SevenfoldBlock& block);
-OptimizerConfig resolve_optimizer(Parameters& parameters);
-LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size);
-DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block, int64_t vocab_size);
+// rampup_batch_size or step_batch_size_schedule; empty if the global batch does not change. `unit`:
+// micro batch x data-parallel size.
+std::vector<BatchStage> resolve_batch_schedule(Parameters& parameters, int64_t global_batch_size,
+                                               int64_t unit);
+
+struct Vocabulary {
+  int64_t size = 0;
+  std::optional<int64_t> eod_token_id;
+  std::optional<int64_t> pad_token_id;
+};
+// Opens the tokenizer only if a key that matters leaves something open.
+Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& block,
+                              const LoadOptions& options);
+ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t vocab_size);
+// Norms, activation, biases, dropout and positions; `model` has its sizes.
+void resolve_block(Parameters& parameters, ModelConfig& model);
+OptimizerConfig resolve_optimizer(Parameters& parameters, int64_t run_samples);
+// `run_samples`: the length of the run.
+LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size,
+                                         int64_t run_samples);
+DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block,
+                        const Vocabulary& vocabulary);
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
-                      const LoadOptions& options);
+                      const LoadOptions& options, const std::string& directory);
+
+// Steps and samples of the run, from train_iters or train_samples. Gives the samples.
+int64_t resolve_run_length(Parameters& parameters, const BatchConfig& batch, RunConfig& run);
 
 // What the parts make together: samples of the run, weights, tensors of a micro batch.
 void check_run_length(const Parameters& parameters, const RunConfig& run, const BatchConfig& batch);
 void check_elements(const Parameters& parameters, const ModelConfig& model,
                     const BatchConfig& batch);
+
+// Rules that only check: names of choices, layouts, experts, recomputation, checkpoints.
+void check_choices(const Parameters& parameters);
+void check_pipeline(Parameters& parameters, const MeshShape& mesh);
+// Pieces of the model per pipeline rank; the keys have passed check_pipeline.
+int64_t pipeline_chunks(const Parameters& parameters, int64_t pp);
+void check_pipeline_batches(const Parameters& parameters, const MeshShape& mesh,
+                            const BatchConfig& batch);
+void check_context(const Parameters& parameters, const MeshShape& mesh);
+void check_experts(const Parameters& parameters, const MeshShape& mesh);
+void check_recomputation(const Parameters& parameters);
+void check_data_parallel(const Parameters& parameters, const MeshShape& mesh);
+void check_checkpoints(const Parameters& parameters);
+void check_low_precision(const Parameters& parameters);
 
 // Every key whose table row says "not yet" and whose value is not neutral.
 void refuse_unsupported_values(Parameters& parameters);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "sevenfold/config/rules/rules.h"
@@ -31,7 +32,7 @@ Precision precision_from_flags(const Parameters& parameters) {
   return parameters.boolean("fp16") ? Precision::kFp16 : Precision::kFp32;
 }
 
-Precision resolve_precision(Parameters& parameters, const SevenfoldBlock& block,
+Precision resolve_precision(const Parameters& parameters, const SevenfoldBlock& block,
                             const LoadOptions& options) {
   if (parameters.boolean("bf16") && parameters.boolean("fp16"))
     raise_rule(
@@ -50,14 +51,7 @@ Precision resolve_precision(Parameters& parameters, const SevenfoldBlock& block,
     precision = candidate;
     is_known = true;
   }
-  if (!is_known) raise_choice("precision", choice, "fp64, fp32 or bf16");
-  if (precision == Precision::kBf16 || precision == Precision::kFp16) {
-    const bool is_flag = !options.precision && !block.precision;
-    const std::string where = is_flag ? parameters.where(choice.value) : choice.where;
-    parameters.unsupported(is_flag ? choice.value : "precision",
-                           fmt::format("config: {}: {} is not supported yet; use --precision fp32",
-                                       where, choice.value));
-  }
+  if (!is_known) raise_choice("precision", choice, "fp64, fp32, bf16 or fp16");
   return precision;
 }
 
@@ -107,21 +101,88 @@ void refuse_checkpoints(Parameters& parameters) {
                            parameters.where(key), key));
 }
 
+// Whole steps that `samples` samples make.
+int64_t num_steps(const BatchConfig& batch, int64_t samples) {
+  int64_t steps = 0;
+  int64_t consumed = 0;
+  for (size_t i = 0; i < batch.schedule.size(); ++i) {
+    const int64_t size = batch.schedule[i].global_batch_size;
+    const bool is_last = i + 1 == batch.schedule.size();
+    // Steps that start before the next stage does.
+    const int64_t end = is_last ? samples : batch.schedule[i + 1].from_samples;
+    const int64_t wanted = end <= consumed ? 0 : (end - consumed + size - 1) / size;
+    const int64_t taken = std::min(wanted, (samples - consumed) / size);
+    steps += taken;
+    consumed += taken * size;
+    if (taken < wanted) return steps;
+  }
+  return batch.schedule.empty() ? samples / batch.global_batch_size : steps;
+}
+
+LossScaleConfig resolve_loss_scale(const Parameters& parameters) {
+  const auto number = [&](const char* key, double if_null, double smallest) {
+    const double value = parameters.optional_number(key).value_or(if_null);
+    if (!(value >= smallest) || value > 0x1p100)
+      raise_rule("precision.loss_scale", "config: {}: must be at least {} and at most 2^100",
+                 parameters.where(key), smallest);
+    return value;
+  };
+  LossScaleConfig scale;
+  scale.constant = number("loss_scale", 0.0, 0.0);
+  scale.initial = number("initial_loss_scale", scale.initial, 1.0);
+  scale.smallest = number("min_loss_scale", scale.smallest, 0x1p-100);
+  if (scale.smallest > scale.initial)
+    raise_rule("precision.loss_scale",
+               "config: {} is above initial_loss_scale={}; use a min_loss_scale of at most that",
+               parameters.where("min_loss_scale"), scale.initial);
+  scale.window = std::max<int64_t>(1, up_to(parameters, "loss_scale_window", kMaxSize));
+  scale.hysteresis = std::max<int64_t>(1, up_to(parameters, "hysteresis", kMaxSize));
+  return scale;
+}
+
+// The folder is that of the run, as in Primus; a profile asks for it too.
+void resolve_tensorboard(Parameters& parameters, const std::string& directory, RunConfig& run) {
+  run.tensorboard_log_interval =
+      std::max<int64_t>(1, up_to(parameters, "tensorboard_log_interval", kMaxSize));
+  if (parameters.boolean("disable_tensorboard") && !parameters.boolean("profile")) return;
+  run.tensorboard_directory = directory + "/tensorboard";
+  const auto asked = parameters.optional_string("tensorboard_dir");
+  if (asked && *asked != run.tensorboard_directory)
+    parameters.notice(fmt::format("{}: files for TensorBoard go to {}",
+                                  parameters.where("tensorboard_dir"), run.tensorboard_directory));
+}
+
+void resolve_log_keys(const Parameters& parameters, RunConfig& run) {
+  run.log_interval = std::max<int64_t>(1, up_to(parameters, "log_interval", kMaxSize));
+  run.log_throughput = parameters.boolean("log_throughput");
+  run.log_params_norm = parameters.boolean("log_params_norm");
+  run.log_num_zeros = parameters.boolean("log_num_zeros_in_grad");
+}
+
+void resolve_ends(const Parameters& parameters, RunConfig& run) {
+  run.skip_train = parameters.boolean("skip_train");
+  run.exit_interval = up_to(parameters, "exit_interval", kMaxSize);
+  run.exit_duration_minutes = up_to(parameters, "exit_duration_in_mins", kMinutesOfAYear);
+}
+
 }  // namespace
 
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
-                      const LoadOptions& options) {
+                      const LoadOptions& options, const std::string& directory) {
   RunConfig run;
+  run.directory = directory;
   run.precision = resolve_precision(parameters, block, options);
   run.backend = resolve_backend(parameters, block, options);
   run.device = resolve_device(parameters, block, options);
   run.start = resolve_start(block, options);
   run.seed = static_cast<uint64_t>(up_to(parameters, "seed", std::numeric_limits<int64_t>::max()));
-  run.train_iters = up_to(parameters, "train_iters", kMaxSize);
+  run.loss_scale = resolve_loss_scale(parameters);
+  resolve_ends(parameters, run);
   run.eval_iters = up_to(parameters, "eval_iters", kMaxSize);
   run.eval_interval = up_to(parameters, "eval_interval", kMaxSize);
   run.full_validation = parameters.boolean("full_validation");
-  run.log_interval = std::max<int64_t>(1, up_to(parameters, "log_interval", kMaxSize));
+  resolve_log_keys(parameters, run);
+  resolve_tensorboard(parameters, directory, run);
   run.check_for_nan = parameters.boolean("check_for_nan_in_loss_and_grad");
   if (const auto elements = parameters.optional_integer("ddp_bucket_size")) {
     if (*elements < 1 || *elements > kMaxElements)
@@ -133,6 +194,26 @@ RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
       60 * std::max<int64_t>(1, up_to(parameters, "distributed_timeout_minutes", kMinutesOfAYear));
   refuse_checkpoints(parameters);
   return run;
+}
+
+int64_t resolve_run_length(Parameters& parameters, const BatchConfig& batch, RunConfig& run) {
+  const char* key = "train_samples";
+  if (parameters.is_null(key)) {
+    run.train_iters = up_to(parameters, "train_iters", kMaxSize);
+    return run.train_iters * batch.global_batch_size;
+  }
+  if (!parameters.is_null("train_iters"))
+    raise_rule(
+        "run.length",
+        "config: {}: {} is set too, and a run is counted in steps or in samples; use {}=null "
+        "or train_iters=null",
+        parameters.where(key), parameters.where("train_iters"), key);
+  run.train_samples = up_to(parameters, key, kMaxSize * kMaxSize);
+  run.train_iters = num_steps(batch, run.train_samples);
+  if (run.train_iters > kMaxSize)
+    raise_rule("run.range", "config: {}: {} steps are more than {}; use fewer samples",
+               parameters.where(key), run.train_iters, kMaxSize);
+  return run.train_samples;
 }
 
 void check_run_length(const Parameters& parameters, const RunConfig& run,

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace sevenfold::config {
+
+// A key that takes one of these words (or null).
+struct Choice {
+  std::string_view key;
+  std::string_view words;  // "a, b or c"
+};
+
+// Keys whose words nothing else in the rules reads.
+std::span<const Choice> choices();
+
+// Whether `word` is one of "a, b or c".
+bool is_choice(std::string_view words, std::string_view word);
+
+}  // namespace sevenfold::config

@@ -1,0 +1,89 @@
+#include <sstream>
+
+#include "sevenfold/config/rules/choices.h"
+#include "sevenfold/config/rules/rules.h"
+#include "sevenfold/config/yaml/scalar.h"
+
+namespace sevenfold::config {
+namespace {
+
+constexpr const char* kGranularity = "recompute_granularity";
+constexpr const char* kMethod = "recompute_method";
+constexpr const char* kLayers = "recompute_num_layers";
+constexpr const char* kIds = "recompute_layer_ids";
+
+// recompute_activations is the older name of selective recomputation.
+std::string granularity(const Parameters& parameters) {
+  if (parameters.boolean("recompute_activations")) return "selective";
+  return parameters.optional_string(kGranularity).value_or("");
+}
+
+[[noreturn]] void refuse(const Parameters& parameters, const char* key, const std::string& rule) {
+  raise_rule("recompute.keys", "config: {}: {}", parameters.where(key), rule);
+}
+
+std::vector<Value> layer_ids(const Value& value) {
+  if (value.is_list()) return value.list;
+  std::vector<Value> ids;
+  std::istringstream text(brief(value));
+  for (std::string word; std::getline(text, word, ',');)
+    ids.push_back(
+        resolve_plain_scalar(word.substr(std::min(word.find_first_not_of(' '), word.size()))));
+  return ids;
+}
+
+void check_layer_ids(const Parameters& parameters) {
+  if (!parameters.is_null(kMethod))
+    refuse(parameters, kIds, "named layers need no method; use recompute_method=null");
+  const int64_t layers =
+      parameters.integer("num_layers") + parameters.optional_integer("mtp_num_layers").value_or(0);
+  const std::vector<Value> ids = layer_ids(parameters.at(kIds));
+  bool is_valid = !ids.empty();
+  for (const Value& id : ids)
+    is_valid = is_valid && id.kind == ValueKind::kInt && id.integer >= 0 && id.integer < layers;
+  if (is_valid) return;
+  refuse(parameters, kIds,
+         fmt::format("layers from 0 to {} are needed, at least one; use for example \"0,1\"",
+                     layers - 1));
+}
+
+void check_full(const Parameters& parameters) {
+  if (!parameters.is_null(kIds)) return check_layer_ids(parameters);
+  if (parameters.is_null(kMethod))
+    refuse(parameters, kGranularity,
+           "recomputing whole layers needs recompute_method=uniform or block; set it");
+  const auto layers = parameters.optional_integer(kLayers);
+  if (!layers || *layers < 0)
+    refuse(parameters, kLayers,
+           "recomputing whole layers needs their number, 0 for none; set recompute_num_layers");
+}
+
+void check_selective(const Parameters& parameters) {
+  if (!parameters.is_null(kMethod))
+    refuse(parameters, kMethod, "belongs to recompute_granularity=full; use recompute_method=null");
+  if (!parameters.is_null(kLayers))
+    refuse(parameters, kLayers,
+           "belongs to recompute_granularity=full; use recompute_num_layers=null");
+}
+
+void check_modules(const Parameters& parameters) {
+  constexpr std::string_view kNames =
+      "core_attn, moe_act, layernorm, mla_up_proj, mlp, moe or shared_experts";
+  for (const Value& item : parameters.at("recompute_modules").list)
+    if (!is_choice(kNames, item.text))
+      raise_rule("recompute.modules", "config: {}: `{}` is not among the choices; use {}",
+                 parameters.where("recompute_modules"), brief(item), kNames);
+}
+
+}  // namespace
+
+void check_recomputation(const Parameters& parameters) {
+  const std::string kind = granularity(parameters);
+  if (kind == "full") check_full(parameters);
+  if (kind == "selective") check_selective(parameters);
+  if (kind != "full" && !parameters.is_null(kIds))
+    refuse(parameters, kIds, "needs recompute_granularity=full; set that, or use null");
+  check_modules(parameters);
+}
+
+}  // namespace sevenfold::config
