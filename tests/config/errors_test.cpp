@@ -128,7 +128,7 @@ TEST(ShapeError, NamesTheExpectedPathOfAMissingPreset) {
   other.replace(other.find("llama2_7B"), 9, "llama9_7B");
   EXPECT_THAT(error_of(other),
               HasSubstr("config: run.yaml:9 model=llama9_7B.yaml: there is no built-in preset "
-                        "models/megatron/llama9_7B.yaml; use language_model.yaml, llama2_7B.yaml"));
+                        "models/megatron/llama9_7B.yaml; use llama2_7B.yaml, llama2_70B.yaml, "));
   const ExperimentFiles files;
   files.write("presets/modules/megatron/pre_trainer.yaml", "a: 1\n");
   LoadOptions options;

@@ -223,7 +223,6 @@ class ProgramTest(unittest.TestCase):
 
     def test_refuses_what_it_cannot_do_yet(self):
         self.assert_refused(["train", self.experiment({"fp8": "hybrid"})], "fp8", "use fp8=null")
-        self.assert_refused(["train", self.experiment({"mock_data": True, "train_data_path": None})], "mock_data")
         self.assert_refused(["train", self.experiment({"num_experts": 8})], "num_experts")
         self.assert_refused(["verify", self.experiment({"tensor_model_parallel_size": 2}), "--ranks", "4"],
                             "tensor_model_parallel_size")

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
 
 namespace sevenfold::config {
 namespace {
@@ -21,13 +22,21 @@ std::optional<std::string> find_built_in(const std::string& path) {
   return std::nullopt;
 }
 
-// "llama2_7B.yaml, llama2_base.yaml, ...": what is there in a folder.
-std::string built_in_names(const std::string& folder) {
-  std::string names;
-  for (const BuiltInPreset& preset : built_in_presets())
-    if (preset.path.starts_with(folder + "/"))
-      names += (names.empty() ? "" : ", ") + std::string(preset.path.substr(folder.size() + 1));
-  return names.empty() ? "another framework" : names;
+// "llama2_7B.yaml, llama2_13B.yaml, ...": those of a folder that look most like `wanted`.
+std::string nearest_names(const std::string& folder, const std::string& wanted) {
+  constexpr size_t kMost = 6;
+  std::vector<std::pair<int64_t, std::string>> names;
+  for (const BuiltInPreset& preset : built_in_presets()) {
+    if (!preset.path.starts_with(folder + "/")) continue;
+    const std::string name(preset.path.substr(folder.size() + 1));
+    names.emplace_back(edit_distance(name, wanted), name);
+  }
+  std::sort(names.begin(), names.end());
+  std::string list;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    list += (i == 0 ? "" : ", ") + names[i].second;
+  if (names.size() > kMost) list += fmt::format(" (or another of {})", names.size());
+  return list.empty() ? "another framework" : list;
 }
 
 bool source_exists(const YamlSource& source) {
@@ -162,7 +171,7 @@ YamlSource PresetStore::find(const std::string& folder, const std::string& name,
     raise<ConfigError>("{}: no preset at {}; check the name", where, source.path);
   raise<ConfigError>(
       "{}: there is no built-in preset {}; use {}, or read a Primus checkout with --presets DIR",
-      where, relative, built_in_names(folder));
+      where, relative, nearest_names(folder, file));
 }
 
 Value load_yaml_tree(const YamlSource& source, const Environment& environment) {

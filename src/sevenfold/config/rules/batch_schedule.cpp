@@ -129,7 +129,9 @@ std::vector<BatchStage> written_stages(const Parameters& parameters, int64_t uni
                  "example \"0:768 250B:1536\"",
                  parameters.where(kSteps), word);
     check_stage(parameters, kSteps, *size, unit);
-    stages.push_back({*tokens / seq_length, *size});
+    // A first threshold of less than a sample is not 0 either.
+    const bool starts_late = stages.empty() && *tokens != 0;
+    stages.push_back({starts_late ? *tokens : *tokens / seq_length, *size});
   }
   const auto is_not_above = [](const BatchStage& a, const BatchStage& b) {
     return b.from_samples <= a.from_samples;
