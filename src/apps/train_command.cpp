@@ -15,6 +15,8 @@ struct TrainArguments {
   ExperimentOptions experiment;
   std::string resume = "auto";
   int threads_per_rank = 0;
+  double peak_tflops = 0.0;
+  bool eval_only = false;
 };
 
 Resume parse_resume(const std::string& text) {
@@ -33,8 +35,8 @@ std::string next_command(const Config& config, const LoadOptions& load) {
 }
 
 void print_outcome(const TrainOutcome& outcome, const Config& config, const LoadOptions& load) {
-  if (outcome.stopped_by_signal)
-    fmt::print("stopped after iteration {} as asked by a signal\n", outcome.iterations);
+  if (outcome.stop != StopReason::kNone)
+    fmt::print("{}\n", describe_stop(outcome.stop, outcome.iterations, config.run));
   if (outcome.validation_loss && outcome.bigram_cross_entropy)
     fmt::print(
         "validation loss {:.6f} is {:.3f} of the bigram cross entropy {:.6f} (nats per token)\n",
@@ -56,11 +58,18 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command->add_option("--resume", arguments->resume, "auto or none (DIR must then be empty)");
   command->add_option("--threads-per-rank", arguments->threads_per_rank, "Default: cores / ranks")
       ->check(CLI::Range(0, 1024));
+  command
+      ->add_option("--peak-tflops", arguments->peak_tflops,
+                   "Peak of one rank's processor, for MFU in metrics.jsonl")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--eval-only", arguments->eval_only, "Validate and stop (skip_train: true)");
   command->callback([arguments, &exit_code] {
     const Resume resume = parse_resume(arguments->resume);
-    const Config config = load_supported(arguments->experiment.load, stdout);
-    const TrainOutcome outcome =
-        train(config, {.resume = resume, .threads_per_rank = arguments->threads_per_rank});
+    Config config = load_supported(arguments->experiment.load, stdout);
+    if (arguments->eval_only) config.run.skip_train = true;
+    const TrainOutcome outcome = train(config, {.resume = resume,
+                                                .threads_per_rank = arguments->threads_per_rank,
+                                                .peak_tflops = arguments->peak_tflops});
     print_outcome(outcome, config, arguments->experiment.load);
     exit_code = 0;
   });

@@ -39,14 +39,6 @@ TEST(ClipFactor, PassesOnANormThatIsNotFinite) {
   EXPECT_EQ(clip_factor(kInfinity, 1.0), 0.0);
 }
 
-TEST(ScaleGradients, MultipliesInPlace) {
-  const auto parameter = with_gradient(replicated_spec({2, 3}), at::full({2, 3}, 8.0, at::kDouble));
-  const void* const memory = parameter->gradient().data_ptr();
-  scale_gradients({parameter.get()}, 0.25);
-  EXPECT_EQ(parameter->gradient().data_ptr(), memory);
-  EXPECT_TRUE(at::equal(parameter->gradient(), at::full({2, 3}, 2.0, at::kDouble)));
-}
-
 double norm_on_one_rank(const std::vector<Parameter*>& parameters) {
   double norm = 0.0;
   run_ranks(Mesh(MeshShape{}), ClusterOptions{},

@@ -67,7 +67,7 @@ void expect_follows_slow_loop(const OptimizerConfig& config, at::ScalarType type
     for (int step = 1; step <= 5; ++step) {
       const double lr = 0.01 * (step - 1);  // the first rate of a warm-up is 0
       const at::Tensor gradient = parameter->gradient().to(at::kDouble).contiguous();
-      optimizer->step(lr);
+      optimizer->step({.lr = lr, .weight_decay = config.weight_decay});
       const at::Tensor weight = parameter->weight().to(at::kDouble).contiguous();
       for (size_t i = 0; i < slow.size(); ++i) {
         const double g = gradient.data_ptr<double>()[i];
@@ -109,7 +109,8 @@ TEST(Optimizer, DecaysMatricesButNotVectors) {
     gain->gradient().zero_();
     const at::Tensor matrix_start = matrix->weight().clone();
     const at::Tensor gain_start = gain->weight().clone();
-    make_optimizer(config, {matrix.get(), gain.get()})->step(0.5);
+    make_optimizer(config, {matrix.get(), gain.get()})
+        ->step({.lr = 0.5, .weight_decay = config.weight_decay});
     EXPECT_TRUE(at::allclose(matrix->weight(), matrix_start * (1 - 0.5 * 0.1), 1e-15, 0.0));
     EXPECT_TRUE(at::equal(gain->weight(), gain_start));
   }
@@ -125,7 +126,7 @@ TEST(Optimizer, KeepsStatesOfTheParametersShapeAndNoMore) {
       EXPECT_EQ(state.tensor.scalar_type(), at::kFloat);
       names.emplace_back(state.name);
     }
-    EXPECT_EQ(static_cast<int64_t>(names.size()), num_optimizer_states(config));
+    EXPECT_EQ(static_cast<int64_t>(names.size()), num_optimizer_states(config, Precision::kFp32));
     return names;
   };
   EXPECT_THAT(names_of(adamw_config()), testing::ElementsAre("exp_avg", "exp_avg_sq"));
@@ -142,10 +143,10 @@ TEST(Optimizer, BooksExactlyItsStatesToTheLedger) {
         const auto gain = make_parameter("gain", {kColumns}, type);
         const auto optimizer = make_optimizer(config, {matrix.get(), gain.get()});
         const int64_t element_bytes = static_cast<int64_t>(at::elementSize(type));
-        const int64_t bytes =
-            num_optimizer_states(config) * (kRows * kColumns + kColumns) * element_bytes;
+        const int64_t bytes = num_optimizer_states(config, Precision::kFp64) *
+                              (kRows * kColumns + kColumns) * element_bytes;
         EXPECT_EQ(context.memory.live(MemoryCategory::kOptimizer), bytes);
-        optimizer->step(0.1);
+        optimizer->step({.lr = 0.1});
         EXPECT_EQ(context.memory.peak(MemoryCategory::kOptimizer), bytes);
       });
     }
@@ -157,8 +158,105 @@ TEST(Optimizer, UpdatesWeightsThatWereBoundAfterItWasMade) {
   const auto optimizer = make_optimizer(sgd_config(0.0), {parameter.get()});
   const at::Tensor weight = at::ones({kRows, kColumns}, at::kDouble);
   parameter->bind(weight, at::ones({kRows, kColumns}, at::kDouble));
-  optimizer->step(0.5);
+  optimizer->step({.lr = 0.5, .weight_decay = 0.1});
   EXPECT_TRUE(at::equal(weight, at::full({kRows, kColumns}, 1 - 0.5 * (1 + 0.1), at::kDouble)));
+}
+
+// 16-bit weights: the same steps as in fp32, on a master copy, and its values rounded.
+class MasterWeights : public ::testing::TestWithParam<at::ScalarType> {};
+
+std::unique_ptr<Parameter> with_16_bit_weight(const at::Tensor& start, at::ScalarType type) {
+  auto parameter =
+      std::make_unique<Parameter>("w", ParameterKind::kMatrix, replicated_spec({kRows, kColumns}));
+  parameter->bind(start.to(type), uniform_tensor("gradient", {kRows, kColumns}, at::kFloat));
+  return parameter;
+}
+
+TEST_P(MasterWeights, TakeTheStepsOfFp32AndRoundOnce) {
+  for (const OptimizerConfig& config : {adamw_config(), sgd_config(0.0), sgd_config(0.9)}) {
+    const at::Tensor start = uniform_tensor("start", {kRows, kColumns}, at::kFloat);
+    const auto reduced = with_16_bit_weight(start, GetParam());
+    const auto optimizer = make_optimizer(config, {reduced.get()});
+    const at::Tensor master = optimizer->full_weight(*reduced);
+    EXPECT_EQ(optimizer->states(*reduced).back().name, "master_weight");
+    EXPECT_TRUE(master.is_same(optimizer->states(*reduced).back().tensor));
+    EXPECT_TRUE(at::equal(master, reduced->weight().to(at::kFloat)));
+    master.copy_(start);  // the unrounded start values
+
+    const auto full = make_parameter("w", {kRows, kColumns}, at::kFloat);
+    full->weight().copy_(start);
+    full->gradient().copy_(reduced->gradient());
+    const auto reference = make_optimizer(config, {full.get()});
+    for (int step = 0; step < 3; ++step) {
+      for (Optimizer* each : {optimizer.get(), reference.get()})
+        each->step({.lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5});
+      EXPECT_TRUE(at::equal(master, full->weight())) << "other bits than fp32";
+      EXPECT_TRUE(at::equal(reduced->weight(), master.to(GetParam())));
+    }
+    EXPECT_FALSE(at::equal(master, reduced->weight().to(at::kFloat))) << "nothing was rounded";
+  }
+}
+
+// Steps too small for a bf16 weight to move add up in its master.
+TEST_P(MasterWeights, RememberStepsBelowTheRoundingOfTheWeight) {
+  const auto parameter = with_16_bit_weight(at::ones({kRows, kColumns}), GetParam());
+  parameter->gradient().fill_(1.0);
+  const auto optimizer = make_optimizer(sgd_config(0.0), {parameter.get()});
+  optimizer->step({.lr = 1e-4});
+  EXPECT_TRUE(at::equal(parameter->weight(), at::ones({kRows, kColumns}).to(GetParam())));
+  for (int step = 1; step < 100; ++step) optimizer->step({.lr = 1e-4});
+  EXPECT_NEAR(parameter->weight()[0][0].item<double>(), 0.99, 0.004);
+}
+
+TEST_P(MasterWeights, AreBookedAsOneStateMore) {
+  const Precision precision = GetParam() == at::kHalf ? Precision::kFp16 : Precision::kBf16;
+  for (const OptimizerConfig& config : {adamw_config(), sgd_config(0.9), sgd_config(0.0)}) {
+    EXPECT_EQ(num_optimizer_states(config, precision),
+              1 + num_optimizer_states(config, Precision::kFp32));
+    run_ranks(Mesh(MeshShape{}), ClusterOptions{}, [&](RankContext& context) {
+      const MemoryScope scope(&context.memory, MemoryCategory::kActivations);
+      const auto parameter = with_16_bit_weight(at::ones({kRows, kColumns}), GetParam());
+      const auto optimizer = make_optimizer(config, {parameter.get()});
+      const int64_t bytes = num_optimizer_states(config, precision) * kRows * kColumns * 4;
+      EXPECT_EQ(context.memory.live(MemoryCategory::kOptimizer), bytes);
+      optimizer->step({.lr = 0.1});
+      EXPECT_EQ(context.memory.peak(MemoryCategory::kOptimizer), bytes);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MasterWeights, ::testing::Values(at::kBFloat16, at::kHalf),
+                         [](const auto& instance) { return at::toString(instance.param); });
+
+TEST(Optimizer, ScalesTheGradientButNotTheDecay) {
+  for (const OptimizerConfig& config : {adamw_config(), sgd_config(0.9)}) {
+    const auto scaled = make_parameter("w", {kRows, kColumns}, at::kDouble);
+    const auto plain = make_parameter("w", {kRows, kColumns}, at::kDouble);
+    plain->gradient().mul_(0.25);
+    const at::Tensor before = scaled->gradient().clone();
+    make_optimizer(config, {scaled.get()})
+        ->step({.lr = 0.5, .weight_decay = 0.1, .gradient_scale = 0.25});
+    make_optimizer(config, {plain.get()})->step({.lr = 0.5, .weight_decay = 0.1});
+    EXPECT_TRUE(at::equal(scaled->weight(), plain->weight()));
+    EXPECT_TRUE(at::equal(scaled->gradient(), before)) << "gradients are left alone";
+  }
+}
+
+TEST(Optimizer, DecaysTheGainsOfQAndKNormsWhereAsked) {
+  for (const bool asked : {false, true}) {
+    OptimizerConfig config = adamw_config();
+    config.decay_qk_norm = asked;
+    const auto gain =
+        make_parameter("model.layers.0.self_attn.q_norm.weight", {kColumns}, at::kDouble);
+    const auto other =
+        make_parameter("model.layers.0.input_layernorm.weight", {kColumns}, at::kDouble);
+    for (const auto* parameter : {&gain, &other}) (*parameter)->gradient().zero_();
+    const at::Tensor gain_start = gain->weight().clone(), other_start = other->weight().clone();
+    make_optimizer(config, {gain.get(), other.get()})->step({.lr = 0.5, .weight_decay = 0.1});
+    EXPECT_TRUE(
+        at::allclose(gain->weight(), gain_start * (asked ? 1 - 0.5 * 0.1 : 1.0), 1e-15, 0.0));
+    EXPECT_TRUE(at::equal(other->weight(), other_start));
+  }
 }
 
 TEST(Optimizer, RefusesParametersThatItCannotUpdate) {

@@ -16,7 +16,8 @@ std::vector<int64_t> trained_tokens(const testing::Experiment& experiment, Batch
                                     int64_t consumed) {
   const BatchLoader loader(experiment.config, *experiment.data, place, at::kDouble);
   std::vector<int64_t> counts;
-  for (const Microbatch& microbatch : loader.step(consumed)) {
+  const int64_t count = experiment.config.batch.num_microbatches;
+  for (const Microbatch& microbatch : loader.step(consumed, count)) {
     counts.push_back(microbatch.trained_tokens);
     EXPECT_EQ(microbatch.mask_BT.sum().item<double>(),
               static_cast<double>(microbatch.trained_tokens));
@@ -69,7 +70,7 @@ TEST(BatchLoader, NumbersSamplesInTheEndlessStreamInTraining) {
       directory, "D3", 2, {{"global_batch_size", 8}, {"micro_batch_size", 2}});
   const BatchLoader loader(experiment.config, *experiment.data, {.dp_rank = 1, .dp_size = 2},
                            at::kDouble);
-  const std::vector<Microbatch> step = loader.step(800);
+  const std::vector<Microbatch> step = loader.step(800, experiment.config.batch.num_microbatches);
   ASSERT_EQ(step.size(), 2U);
   EXPECT_EQ(step[0].sample_ids, (std::vector<int64_t>{802, 803}));
   EXPECT_EQ(step[1].sample_ids, (std::vector<int64_t>{806, 807}));

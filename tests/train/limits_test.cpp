@@ -19,6 +19,9 @@ TEST(ResidentBytes, CountWeightsGradientsAndStatesOfAllRanks) {
       testing::m0_experiment(directory, "D3", 2, {{"optimizer", "adam"}}, {{"precision", "fp32"}})
           .config;
   EXPECT_EQ(resident_bytes(adam), 43'616.0 * 4 * 4 * 2);
+  Config reduced = adam;  // 2 bytes of weight; gradient, two moments and a master weight of 4
+  reduced.run.precision = Precision::kBf16;
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4) * 2);
 }
 
 TEST(CheckFitsMachine, RefusesWhatTheMachineCannotHold) {

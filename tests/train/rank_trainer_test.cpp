@@ -49,7 +49,7 @@ TEST_P(MemoryLedgerOfTraining, EqualsTheFormulaExactly) {
     const int64_t bytes = (tied ? 40'384 : 43'616) * c.element_bytes;
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
       for (int64_t step = 0; step < 2; ++step) {
-        trainer.step(step);
+        trainer.step();
         EXPECT_EQ(rank.memory.live(MemoryCategory::kParameters), bytes);
         EXPECT_EQ(rank.memory.live(MemoryCategory::kGradients), bytes);
         EXPECT_EQ(rank.memory.live(MemoryCategory::kOptimizer), bytes * c.states);
@@ -70,9 +70,9 @@ TEST(Activations, AreFreedByTheEndOfTheStep) {
   const TemporaryDirectory directory;
   const auto experiment = testing::m0_experiment(directory, "D3", 1);
   on_ranks(experiment, [](RankContext& rank, RankTrainer& trainer) {
-    trainer.step(0);
+    trainer.step();
     const int64_t live = rank.memory.live(MemoryCategory::kActivations);
-    for (int64_t step = 1; step < 4; ++step) trainer.step(step);
+    for (int64_t step = 1; step < 4; ++step) trainer.step();
     EXPECT_EQ(rank.memory.live(MemoryCategory::kActivations), live)
         << "activations pile up from step to step";
   });
@@ -85,9 +85,9 @@ TEST(Activations, PeakDoesNotGrowWithAccumulation) {
     const auto experiment =
         testing::m0_experiment(directory, "D3", 1, {{"global_batch_size", batch}});
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
-      trainer.step(0);
+      trainer.step();
       rank.memory.reset_peaks();
-      trainer.step(1);
+      trainer.step();
       peaks.push_back(rank.memory.peak(MemoryCategory::kActivations));
     });
   }
@@ -105,7 +105,7 @@ TEST(GradientTraffic, IsTheRingsShareOfTheGradientBytesOncePerStep) {
     int64_t sent = 0, operations = 0;
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
       rank.traffic.clear();
-      trainer.compute_gradients(0);
+      trainer.compute_gradients();
       const std::lock_guard<std::mutex> lock(mutex);
       sent += rank.traffic.of_group("dp-cp").bytes_sent;
       operations += rank.traffic.of_group("dp-cp").operations;
@@ -120,7 +120,7 @@ TEST(MaskedBatch, WithEmptySequencesStaysFinite) {
   const TemporaryDirectory directory;
   const auto experiment = testing::m0_experiment(directory, "D4", 2);
   on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
-    const StepResult result = trainer.step(0);
+    const StepResult result = trainer.step();
     EXPECT_EQ(result.trained_tokens, 93);
     EXPECT_TRUE(std::isfinite(result.loss));
     EXPECT_TRUE(std::isfinite(result.gradient_norm));
@@ -144,7 +144,7 @@ TEST(MaskedBatch, WithoutATrainedTokenLeavesOnlyWeightDecay) {
     std::vector<at::Tensor> before;
     for (const Parameter* parameter : trainer.parameters())
       before.push_back(parameter->weight().clone());
-    const StepResult result = trainer.step(0);
+    const StepResult result = trainer.step();
     EXPECT_EQ(result.loss, 0.0);
     EXPECT_EQ(result.gradient_norm, 0.0);
     EXPECT_EQ(result.trained_tokens, 0);
@@ -166,7 +166,7 @@ TEST(Evaluation, DependsOnNeitherLayoutNorMicroBatch) {
         directory, "D3", dp, {{"micro_batch_size", micro}, {"global_batch_size", micro * dp}});
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
       // Seven samples: an odd number, so that micro batches and ranks come out uneven.
-      const ValidationResult result = trainer.evaluate(*experiment.data, 7);
+      const ValidationResult result = trainer.evaluate(*experiment.data, {.num_samples = 7});
       EXPECT_EQ(result.trained_tokens, 126 - 31);
       EXPECT_EQ(result.samples, 7);
       if (rank.rank == 0) losses.push_back(result.loss);
@@ -182,9 +182,9 @@ TEST(Evaluation, LeavesTrainingAlone) {
     const TemporaryDirectory directory;
     const auto experiment = testing::m0_experiment(directory, "D3", 2);
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
-      trainer.step(0);
-      if (evaluates) trainer.evaluate(*experiment.data, 8);
-      const StepResult result = trainer.step(1);
+      trainer.step();
+      if (evaluates) trainer.evaluate(*experiment.data, {.num_samples = 8});
+      const StepResult result = trainer.step();
       if (rank.rank == 0) losses.push_back(result.loss);
     });
   }
@@ -198,12 +198,12 @@ TEST(NonFiniteLoss, EndsTheRunUnlessItIsToGoOn) {
   auto experiment = testing::m0_experiment(directory, "D3", 2, {{"lr", 1e300}});
   try {
     on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
-      trainer.step(0);
-      trainer.compute_gradients(1);
+      trainer.step();
+      trainer.compute_gradients();
       const at::Tensor before = trainer.parameters().front()->weight().clone();
-      EXPECT_THROW(trainer.apply_gradients(1), Error);
+      EXPECT_THROW(trainer.apply_gradients(), Error);
       EXPECT_TRUE(at::equal(before, trainer.parameters().front()->weight()));
-      trainer.apply_gradients(1);
+      trainer.apply_gradients();
     });
     FAIL() << "stepped on a loss that is not finite";
   } catch (const Error& error) {
@@ -211,8 +211,135 @@ TEST(NonFiniteLoss, EndsTheRunUnlessItIsToGoOn) {
   }
   experiment.config.run.check_for_nan = false;
   on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
-    trainer.step(0);
-    EXPECT_FALSE(std::isfinite(trainer.step(1).loss));
+    trainer.step();
+    EXPECT_FALSE(std::isfinite(trainer.step().loss));
+  });
+}
+
+at::Tensor all_weights(const RankTrainer& trainer) {
+  std::vector<at::Tensor> flat;
+  for (const Parameter* parameter : trainer.parameters())
+    flat.push_back(parameter->weight().reshape(-1));
+  return at::cat(flat);
+}
+
+// An infinity that only one rank has: everybody leaves the weights alone, reads on, and neither
+// rate nor moments move.
+TEST(NonFiniteGradient, OnOneRankSkipsTheStepOnAll) {
+  const TemporaryDirectory directory;
+  auto experiment =
+      testing::m0_experiment(directory, "D3", 2, {{"optimizer", "adam"}, {"lr_warmup_iters", 2}});
+  experiment.config.run.check_for_nan = false;
+  on_ranks(experiment, [](RankContext& rank, RankTrainer& trainer) {
+    trainer.step();
+    const at::Tensor before = all_weights(trainer);
+    trainer.compute_gradients();
+    if (rank.rank == 1) trainer.parameters()[3]->gradient().view({-1})[5] = INFINITY;
+    const StepResult skipped = trainer.apply_gradients();
+    EXPECT_TRUE(skipped.is_skipped);
+    EXPECT_TRUE(at::equal(before, all_weights(trainer)));
+    EXPECT_EQ(trainer.optimizer().num_steps(), 1);
+    EXPECT_EQ(trainer.position().iteration, 2);
+    EXPECT_EQ(trainer.position().consumed_samples, 16);
+    EXPECT_EQ(trainer.position().stepped_samples, 8);
+    const StepResult next = trainer.step();
+    EXPECT_FALSE(next.is_skipped);
+    EXPECT_EQ(next.learning_rate, skipped.learning_rate) << "the clock of the rate stood still";
+    EXPECT_FALSE(at::equal(before, all_weights(trainer)));
+  });
+}
+
+TEST(NonFiniteGradient, OnOneRankEndsTheRunWithOneMessage) {
+  const TemporaryDirectory directory;
+  const auto experiment = testing::m0_experiment(directory, "D3", 2);
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  EXPECT_THROW(on_ranks(experiment,
+                        [&](RankContext& rank, RankTrainer& trainer) {
+                          trainer.compute_gradients();
+                          if (rank.rank == 1) trainer.parameters()[0]->gradient().fill_(NAN);
+                          try {
+                            trainer.apply_gradients();
+                          } catch (const Error& error) {
+                            const std::lock_guard<std::mutex> lock(mutex);
+                            messages.emplace_back(error.what());
+                            throw;
+                          }
+                        }),
+               Error);
+  EXPECT_EQ(messages.size(), 2U) << "a rank went on alone";
+}
+
+TEST(BatchSchedule, CountsSamplesAndDoesNotDependOnTheLayout) {
+  std::vector<std::vector<double>> losses;
+  for (const int64_t dp : {1, 2}) {
+    const TemporaryDirectory directory;
+    auto experiment = testing::m0_experiment(
+        directory, "D1", dp,
+        {{"lr_decay_style", "linear"}, {"min_lr", 0.0}, {"train_iters", 4}, {"lr", 0.5}});
+    experiment.config.batch.schedule = {{0, 2}, {4, 4}, {10, 8}};
+    on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
+      std::vector<int64_t> batches;
+      std::vector<double> of_rank;
+      for (int step = 0; step < 5; ++step) {
+        const int64_t before = trainer.position().consumed_samples;
+        const StepResult result = trainer.step();
+        EXPECT_EQ(result.tokens, result.global_batch_size * 32);
+        // 4 iterations of 8 samples is where the rate ends.
+        EXPECT_DOUBLE_EQ(result.learning_rate, 0.5 * (1.0 - static_cast<double>(before) / 32.0));
+        batches.push_back(result.global_batch_size);
+        of_rank.push_back(result.loss);
+      }
+      EXPECT_EQ(batches, (std::vector<int64_t>{2, 2, 4, 4, 8}));
+      EXPECT_EQ(trainer.position().consumed_samples, 20);
+      if (rank.rank == 0) losses.push_back(of_rank);
+    });
+  }
+  for (size_t step = 0; step < 5; ++step) EXPECT_NEAR(losses[0][step], losses[1][step], 1e-11);
+}
+
+// Weight decay from 0 to 0.5 over 4 steps, gradients of zero: weights shrink by the step's decay.
+TEST(WeightDecay, FollowsItsScheduleByTheSamplesBeforeTheStep) {
+  const TemporaryDirectory directory;
+  auto experiment = testing::m0_experiment(directory, "D3", 1, {{"lr", 0.25}});
+  experiment.config.optimizer.weight_decay_style = WeightDecayStyle::kLinear;
+  experiment.config.optimizer.end_weight_decay = 0.5;
+  on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
+    const Parameter& table = *trainer.parameters().front();
+    for (const double decay : {0.0, 0.125, 0.25, 0.375, 0.5}) {
+      const at::Tensor before = table.weight().clone();
+      trainer.compute_gradients();
+      for (const Parameter* parameter : trainer.parameters()) parameter->gradient().zero_();
+      trainer.apply_gradients();
+      EXPECT_TRUE(at::allclose(table.weight(), before * (1.0 - 0.25 * decay), 1e-15, 0.0)) << decay;
+    }
+  });
+}
+
+TEST(Validation, GoesOnWhereTheLastOneEnded) {
+  const TemporaryDirectory directory;
+  auto experiment = testing::m0_experiment(directory, "D3", 2, {{"global_batch_size", 2}});
+  experiment.config.run.eval_iters = 2;
+  on_ranks(experiment, [&](RankContext&, RankTrainer& trainer) {
+    const ValidationResult first = trainer.validate(*experiment.data);
+    EXPECT_EQ(first.trained_tokens, 32 + 1 + 16 + 4);
+    EXPECT_EQ(first.samples, 4);
+    EXPECT_EQ(trainer.validate(*experiment.data).trained_tokens, 32 + 2 + 8 + 31);
+    EXPECT_EQ(trainer.position().consumed_valid_samples, 8);
+    EXPECT_EQ(trainer.validate(*experiment.data).loss, first.loss) << "the data starts over";
+  });
+}
+
+TEST(Validation, ReadsTheWholeSetEachTimeWhenAsked) {
+  const TemporaryDirectory directory;
+  auto experiment = testing::m0_experiment(directory, "D3", 2);
+  experiment.config.run.full_validation = true;
+  on_ranks(experiment, [&](RankContext&, RankTrainer& trainer) {
+    for (int time = 0; time < 2; ++time) {
+      const ValidationResult result = trainer.validate(*experiment.data);
+      EXPECT_EQ(result.trained_tokens, 126);
+      EXPECT_EQ(result.samples, 8);
+    }
   });
 }
 

@@ -64,6 +64,38 @@ TEST(Train, WritesALinePerStepAndPerValidation) {
     EXPECT_TRUE(lines[0].contains(key)) << key;
 }
 
+TEST(Train, OnlyValidatesWhenTrainingIsSkipped) {
+  const TemporaryDirectory directory;
+  Job job(directory);
+  job.config.run.skip_train = true;
+  const TrainOutcome outcome = train(job.config, {});
+  EXPECT_EQ(outcome.iterations, 0);
+  const auto lines = metrics_lines(job.config);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["iteration"], 0);
+  EXPECT_EQ(lines[0]["validation_samples"], 8);
+  EXPECT_EQ(lines[0]["validation_loss"].get<double>(), outcome.validation_loss);
+  job.config.run.eval_iters = 0;
+  EXPECT_THROW(train(job.config, {}), ConfigError);
+}
+
+TEST(Train, RunsAsLongAsTheSamplesLast) {
+  const TemporaryDirectory directory;
+  Job job(directory, {{"eval_iters", 0}});
+  job.config.run.train_iters = 0;
+  job.config.run.train_samples = 30;
+  EXPECT_EQ(train(job.config, {}).iterations, 3);
+}
+
+TEST(Train, StopsAtAnExitInterval) {
+  const TemporaryDirectory directory;
+  Job job(directory, {{"eval_iters", 0}});
+  job.config.run.exit_interval = 2;
+  const TrainOutcome outcome = train(job.config, {});
+  EXPECT_EQ(outcome.iterations, 2);
+  EXPECT_EQ(outcome.stop, StopReason::kExitInterval);
+}
+
 TEST(Train, GivesTheSameLossesWhenRunAgain) {
   const TemporaryDirectory directory;
   Job job(directory);

@@ -49,9 +49,4 @@ double clip_factor(double norm, double clip) {
   return factor >= 1.0 ? 1.0 : factor;
 }
 
-void scale_gradients(const std::vector<Parameter*>& parameters, double factor) {
-  if (factor == 1.0) return;
-  for (const Parameter* parameter : parameters) parameter->gradient().mul_(factor);
-}
-
 }  // namespace sevenfold

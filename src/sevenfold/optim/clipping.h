@@ -17,7 +17,4 @@ double gradient_norm(const std::vector<Parameter*>& parameters, RankContext& con
 // gives a factor that is none either: a poisoned step must not look like a clipped one.
 double clip_factor(double norm, double clip);
 
-// Multiplies all gradients by the factor when it is not 1.
-void scale_gradients(const std::vector<Parameter*>& parameters, double factor);
-
 }  // namespace sevenfold

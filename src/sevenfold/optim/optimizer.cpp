@@ -17,15 +17,25 @@ namespace {
 // Elements per piece of work: large enough that starting a thread does not show.
 constexpr int64_t kGrain = 32768;
 
+RoundedFormat rounded_format(at::ScalarType type) {
+  if (type == at::kBFloat16) return RoundedFormat::kBf16;
+  return type == at::kHalf ? RoundedFormat::kFp16 : RoundedFormat::kNone;
+}
+
+bool needs_master(const Parameter& parameter) {
+  return rounded_format(parameter.weight().scalar_type()) != RoundedFormat::kNone;
+}
+
 void check_bound(const Parameter& parameter) {
   const at::Tensor& weight = parameter.weight();
   const at::Tensor& gradient = parameter.gradient();
   SEVENFOLD_CHECK(weight.defined() && gradient.defined(), "{} is not bound", parameter.name());
   SEVENFOLD_CHECK_EQ(weight.numel(), gradient.numel());
-  SEVENFOLD_CHECK(weight.scalar_type() == gradient.scalar_type() &&
-                      (weight.scalar_type() == at::kFloat || weight.scalar_type() == at::kDouble),
-                  "{}: weight {}, gradient {}; fp32 or fp64 for both", parameter.name(),
-                  at::toString(weight.scalar_type()), at::toString(gradient.scalar_type()));
+  const at::ScalarType full = needs_master(parameter) ? at::kFloat : weight.scalar_type();
+  SEVENFOLD_CHECK(
+      gradient.scalar_type() == full && (full == at::kFloat || full == at::kDouble),
+      "{}: weight {}, gradient {}; fp64 or fp32 for both, or a 16-bit weight with an fp32 gradient",
+      parameter.name(), at::toString(weight.scalar_type()), at::toString(gradient.scalar_type()));
   SEVENFOLD_CHECK(weight.is_cpu() && weight.is_contiguous() && gradient.is_contiguous(),
                   "{}: not contiguous CPU memory", parameter.name());
 }
@@ -41,117 +51,177 @@ std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters)
   return states;
 }
 
-double decay_of(const Parameter& parameter, double weight_decay) {
-  return parameter.num_dims() > 1 ? weight_decay : 0.0;
+bool is_qk_norm(const Parameter& parameter) {
+  const std::string& name = parameter.name();
+  return name.find(".q_norm.") != std::string::npos || name.find(".k_norm.") != std::string::npos;
 }
 
-size_t index_of(const std::vector<Parameter*>& parameters, const Parameter& parameter) {
-  const auto found = std::find(parameters.begin(), parameters.end(), &parameter);
-  SEVENFOLD_CHECK(found != parameters.end(), "{} is not a parameter of this optimizer",
-                  parameter.name());
-  return static_cast<size_t>(found - parameters.begin());
-}
+// The parameters of one rank with the weights that steps are taken on.
+class SteppedWeights {
+ public:
+  explicit SteppedWeights(std::vector<Parameter*> parameters)
+      : parameters_(std::move(parameters)), masters_(parameters_.size()) {
+    const MemoryScope scope(MemoryCategory::kOptimizer);
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      check_bound(*parameters_[p]);
+      if (needs_master(*parameters_[p])) masters_[p] = parameters_[p]->weight().to(at::kFloat);
+    }
+  }
 
-// Calls update(T{}, begin, end) over pieces of [0, num_elements), T = the parameter's element type.
-template <typename Update>
-void for_pieces(const Parameter& parameter, const Update& update) {
-  const bool is_double = parameter.weight().scalar_type() == at::kDouble;
-  at::parallel_for(0, parameter.weight().numel(), kGrain, [&](int64_t begin, int64_t end) {
-    is_double ? update(double{}, begin, end) : update(float{}, begin, end);
-  });
-}
+  const std::vector<Parameter*>& parameters() const { return parameters_; }
+  size_t size() const { return parameters_.size(); }
 
-class AdamW final : public Optimizer {
+  size_t index_of(const Parameter& parameter) const {
+    const auto found = std::find(parameters_.begin(), parameters_.end(), &parameter);
+    SEVENFOLD_CHECK(found != parameters_.end(), "{} is not a parameter of this optimizer",
+                    parameter.name());
+    return static_cast<size_t>(found - parameters_.begin());
+  }
+
+  at::Tensor full(size_t p) const {
+    return masters_[p].defined() ? masters_[p] : parameters_[p]->weight();
+  }
+
+  void append_master(size_t p, std::vector<OptimizerState>& states) const {
+    if (masters_[p].defined()) states.push_back({"master_weight", masters_[p]});
+  }
+
+  RoundedWeights rounded(size_t p, int64_t offset) const {
+    if (!masters_[p].defined()) return {};
+    const at::Tensor& weight = parameters_[p]->weight();
+    return {rounded_format(weight.scalar_type()),
+            static_cast<uint16_t*>(weight.data_ptr()) + offset};
+  }
+
+  // Calls update(T{}, begin, end) over pieces of the parameter's elements, T = their gradient's
+  // type.
+  template <typename Update>
+  void for_pieces(size_t p, const Update& update) const {
+    check_bound(*parameters_[p]);
+    const at::Tensor& gradient = parameters_[p]->gradient();
+    const bool is_double = gradient.scalar_type() == at::kDouble;
+    at::parallel_for(0, gradient.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      is_double ? update(double{}, begin, end) : update(float{}, begin, end);
+    });
+  }
+
+ private:
+  std::vector<Parameter*> parameters_;
+  std::vector<at::Tensor> masters_;  // per parameter; undefined where the weight itself is stepped
+};
+
+// What AdamW and SGD share: weights, their decay, and the count of steps.
+class SteppingOptimizer : public Optimizer {
+ public:
+  SteppingOptimizer(const OptimizerConfig& config, std::vector<Parameter*> parameters)
+      : config_(config), weights_(std::move(parameters)) {}
+
+  at::Tensor full_weight(const Parameter& parameter) const final {
+    return weights_.full(weights_.index_of(parameter));
+  }
+  int64_t num_steps() const final { return num_steps_; }
+
+ protected:
+  double decay_of(size_t p, double weight_decay) const {
+    const Parameter& parameter = *weights_.parameters()[p];
+    const bool decays =
+        parameter.num_dims() > 1 || (config_.decay_qk_norm && is_qk_norm(parameter));
+    return decays ? weight_decay : 0.0;
+  }
+
+  OptimizerConfig config_;
+  SteppedWeights weights_;
+  int64_t num_steps_ = 0;
+};
+
+class AdamW final : public SteppingOptimizer {
  public:
   AdamW(const OptimizerConfig& config, std::vector<Parameter*> parameters)
-      : config_(config),
-        parameters_(std::move(parameters)),
-        exp_avg_(zeroed_states(parameters_)),
-        exp_avg_sq_(zeroed_states(parameters_)) {}
+      : SteppingOptimizer(config, std::move(parameters)),
+        exp_avg_(zeroed_states(weights_.parameters())),
+        exp_avg_sq_(zeroed_states(weights_.parameters())) {}
 
-  void step(double lr) override {
+  void step(const StepFactors& step) override {
     ++num_steps_;
     const auto i = static_cast<double>(num_steps_);
-    AdamWFactors factors{.lr = lr,
+    AdamWFactors factors{.lr = step.lr,
                          .beta1 = config_.adam_beta1,
                          .beta2 = config_.adam_beta2,
                          .eps = config_.adam_eps,
-                         .weight_decay = 0.0,
+                         .gradient_scale = step.gradient_scale,
                          .correction1 = 1.0 - std::pow(config_.adam_beta1, i),
                          .correction2 = 1.0 - std::pow(config_.adam_beta2, i)};
-    for (size_t p = 0; p < parameters_.size(); ++p) {
-      factors.weight_decay = decay_of(*parameters_[p], config_.weight_decay);
+    for (size_t p = 0; p < weights_.size(); ++p) {
+      factors.weight_decay = decay_of(p, step.weight_decay);
       update(p, factors);
     }
   }
 
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
-    const size_t p = index_of(parameters_, parameter);
-    return {{"exp_avg", exp_avg_[p]}, {"exp_avg_sq", exp_avg_sq_[p]}};
+    const size_t p = weights_.index_of(parameter);
+    std::vector<OptimizerState> states = {{"exp_avg", exp_avg_[p]}, {"exp_avg_sq", exp_avg_sq_[p]}};
+    weights_.append_master(p, states);
+    return states;
   }
-
-  int64_t num_steps() const override { return num_steps_; }
 
  private:
   void update(size_t p, const AdamWFactors& factors) {
-    check_bound(*parameters_[p]);
-    for_pieces(*parameters_[p], [&]<typename T>(T, int64_t begin, int64_t end) {
-      const AdamWArrays<T> arrays{
-          .weight = parameters_[p]->weight().template data_ptr<T>() + begin,
-          .gradient = parameters_[p]->gradient().template data_ptr<T>() + begin,
-          .exp_avg = exp_avg_[p].template data_ptr<T>() + begin,
-          .exp_avg_sq = exp_avg_sq_[p].template data_ptr<T>() + begin};
+    const at::Tensor weight = weights_.full(p);
+    const at::Tensor& gradient = weights_.parameters()[p]->gradient();
+    weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
+      const AdamWArrays<T> arrays{.weight = weight.template data_ptr<T>() + begin,
+                                  .gradient = gradient.template data_ptr<T>() + begin,
+                                  .exp_avg = exp_avg_[p].template data_ptr<T>() + begin,
+                                  .exp_avg_sq = exp_avg_sq_[p].template data_ptr<T>() + begin,
+                                  .rounded = weights_.rounded(p, begin)};
       adamw_update(arrays, end - begin, factors);
     });
   }
 
-  OptimizerConfig config_;
-  std::vector<Parameter*> parameters_;
   std::vector<at::Tensor> exp_avg_;     // per parameter: m
   std::vector<at::Tensor> exp_avg_sq_;  // per parameter: v
-  int64_t num_steps_ = 0;
 };
 
-class Sgd final : public Optimizer {
+class Sgd final : public SteppingOptimizer {
  public:
   Sgd(const OptimizerConfig& config, std::vector<Parameter*> parameters)
-      : config_(config), parameters_(std::move(parameters)) {
-    if (config_.sgd_momentum != 0.0) buffers_ = zeroed_states(parameters_);
+      : SteppingOptimizer(config, std::move(parameters)) {
+    if (config_.sgd_momentum != 0.0) buffers_ = zeroed_states(weights_.parameters());
   }
 
-  void step(double lr) override {
+  void step(const StepFactors& step) override {
     ++num_steps_;
-    for (size_t p = 0; p < parameters_.size(); ++p) {
-      update(p, {.lr = lr,
+    for (size_t p = 0; p < weights_.size(); ++p) {
+      update(p, {.lr = step.lr,
                  .momentum = config_.sgd_momentum,
-                 .weight_decay = decay_of(*parameters_[p], config_.weight_decay)});
+                 .weight_decay = decay_of(p, step.weight_decay),
+                 .gradient_scale = step.gradient_scale});
     }
   }
 
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
-    const size_t p = index_of(parameters_, parameter);
-    if (buffers_.empty()) return {};
-    return {{"momentum_buffer", buffers_[p]}};
+    const size_t p = weights_.index_of(parameter);
+    std::vector<OptimizerState> states;
+    if (!buffers_.empty()) states.push_back({"momentum_buffer", buffers_[p]});
+    weights_.append_master(p, states);
+    return states;
   }
-
-  int64_t num_steps() const override { return num_steps_; }
 
  private:
   void update(size_t p, const SgdFactors& factors) {
-    check_bound(*parameters_[p]);
-    for_pieces(*parameters_[p], [&]<typename T>(T, int64_t begin, int64_t end) {
+    const at::Tensor weight = weights_.full(p);
+    const at::Tensor& gradient = weights_.parameters()[p]->gradient();
+    weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
       const SgdArrays<T> arrays{
-          .weight = parameters_[p]->weight().template data_ptr<T>() + begin,
-          .gradient = parameters_[p]->gradient().template data_ptr<T>() + begin,
-          .buffer = buffers_.empty() ? nullptr : buffers_[p].template data_ptr<T>() + begin};
+          .weight = weight.template data_ptr<T>() + begin,
+          .gradient = gradient.template data_ptr<T>() + begin,
+          .buffer = buffers_.empty() ? nullptr : buffers_[p].template data_ptr<T>() + begin,
+          .rounded = weights_.rounded(p, begin)};
       sgd_update(arrays, end - begin, factors);
     });
   }
 
-  OptimizerConfig config_;
-  std::vector<Parameter*> parameters_;
   std::vector<at::Tensor> buffers_;  // per parameter; empty when momentum is 0
-  int64_t num_steps_ = 0;
 };
 
 }  // namespace
@@ -164,9 +234,11 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
   return std::make_unique<Sgd>(config, std::move(parameters));
 }
 
-int64_t num_optimizer_states(const OptimizerConfig& config) {
-  if (config.kind == OptimizerKind::kAdamW) return 2;
-  return config.sgd_momentum != 0.0 ? 1 : 0;
+int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision) {
+  const bool is_16_bit = precision == Precision::kBf16 || precision == Precision::kFp16;
+  const int64_t masters = is_16_bit ? 1 : 0;
+  if (config.kind == OptimizerKind::kAdamW) return 2 + masters;
+  return (config.sgd_momentum != 0.0 ? 1 : 0) + masters;
 }
 
 }  // namespace sevenfold

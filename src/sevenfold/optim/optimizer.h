@@ -15,40 +15,53 @@ namespace sevenfold {
 // One state of one parameter: shape and dtype of the local gradient, contiguous. The tensor shares
 // the optimizer's memory, so what a checkpoint writes into it counts.
 struct OptimizerState {
-  std::string_view name;  // "exp_avg", "exp_avg_sq", "momentum_buffer"
+  std::string_view name;  // "exp_avg", "exp_avg_sq", "momentum_buffer", "master_weight"
   at::Tensor tensor;
+};
+
+// What changes from step to step.
+struct StepFactors {
+  double lr = 0.0;
+  double weight_decay = 0.0;
+  double gradient_scale = 1.0;  // clip factor / loss scale: folded in, so gradients stay untouched
 };
 
 // Updates a rank's weights from its gradients. Weights and gradients are looked up in the
 // Parameters on every step, so they may be rebound in between; the states keep their place. Used by
 // the rank's thread; a step's work is shared among that thread's LibTorch threads and is the same
 // bits for any number.
+//
+// bf16 and fp16 weights have an fp32 master copy here: the step is taken on it and the weights are
+// its values rounded to nearest, written in the same pass.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Reads the (summed, clipped) gradients, writes the weights. Parameters with one dimension (norm
-  // gains, biases) do not decay.
-  virtual void step(double lr) = 0;
+  // Reads the summed gradients, writes the weights. Parameters with one dimension (norm gains,
+  // biases) do not decay, but for the gains of q and k norms where decay_qk_norm says so.
+  virtual void step(const StepFactors& factors) = 0;
   // In a fixed order; empty when the optimizer keeps none. The parameter must be one of its own.
   virtual std::vector<OptimizerState> states(const Parameter& parameter) const = 0;
+  // The weight that steps are taken on: the master copy, or the parameter's own where it has none.
+  virtual at::Tensor full_weight(const Parameter& parameter) const = 0;
   // Steps taken so far; AdamW's bias correction follows from it.
   virtual int64_t num_steps() const = 0;
 };
 
-// Allocates the states, zeroed, under MemoryCategory::kOptimizer; the parameters must be bound,
-// with fp32 or fp64 weights and gradients of the same type, and outlive the optimizer.
+// Allocates the states, zeroed, under MemoryCategory::kOptimizer; the parameters must be bound and
+// outlive the optimizer. Weights and gradients are both fp64 or both fp32, or the weights are bf16
+// or fp16 and the gradients fp32; master copies start as the weights are.
 //   kAdamW  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;
 //           w -= lr ((m/(1-b1^i)) / (sqrt(v/(1-b2^i)) + eps) + wd w),  i = 1, 2, ..: Loshchilov,
 //           Hutter 2019
 //   kSgd    buffer = mu buffer + (g + wd w);  w -= lr buffer:  torch.optim.SGD, dampening 0. No
-//   buffer when
-//           mu is 0.
+//           buffer when mu is 0.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<Parameter*> parameters);
 
-// Number of states per element: AdamW 2, SGD 1 with momentum and 0 without. State bytes of a rank
-// are this times its elements times the size of an element, exactly.
-int64_t num_optimizer_states(const OptimizerConfig& config);
+// Number of states per element: AdamW 2, SGD 1 with momentum and 0 without, and a master weight
+// where the model computes in bf16 or fp16. State bytes of a rank are this times its elements times
+// the size of a gradient's element, exactly.
+int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision);
 
 }  // namespace sevenfold

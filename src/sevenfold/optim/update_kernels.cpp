@@ -1,5 +1,6 @@
 #include "sevenfold/optim/update_kernels.h"
 
+#include <bit>
 #include <cmath>
 
 // One copy of a function per instruction set, chosen when the program is loaded. All copies give
@@ -15,10 +16,42 @@
 namespace sevenfold {
 namespace {
 
-template <typename T>
-SEVENFOLD_INLINE void adamw_loop(T* __restrict weight, const T* __restrict gradient,
-                                 T* __restrict exp_avg, T* __restrict exp_avg_sq, int64_t count,
+SEVENFOLD_INLINE uint16_t bf16_bits(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);  // ties to even
+  const bool is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+  return static_cast<uint16_t>(is_nan ? 0x7FC0u : rounded >> 16);
+}
+
+// Half has 5 bits of exponent (bias 15) and 10 of fraction.
+SEVENFOLD_INLINE uint16_t fp16_bits(float value) {
+  constexpr uint32_t kSmallestNormal = 113u << 23;  // 2^-14
+  constexpr uint32_t kOverflow = 0x477FF000u;       // 65520: rounds to 2^16
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t normal = (magnitude - (112u << 23) + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+  // The last place of 0.5f is the smallest subnormal, 2^-24: the addition rounds to it.
+  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+  const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
+  uint32_t half = magnitude < kSmallestNormal ? subnormal : normal;
+  half = magnitude >= kOverflow ? 0x7C00u : half;
+  half = magnitude > 0x7F800000u ? 0x7E00u : half;
+  return static_cast<uint16_t>(half | ((bits >> 16) & 0x8000u));
+}
+
+template <RoundedFormat kFormat>
+SEVENFOLD_INLINE uint16_t rounded_bits(float value) {
+  return kFormat == RoundedFormat::kBf16 ? bf16_bits(value) : fp16_bits(value);
+}
+
+template <RoundedFormat kFormat, typename T>
+SEVENFOLD_INLINE void adamw_loop(const AdamWArrays<T>& arrays, int64_t count,
                                  const AdamWFactors& factors) {
+  T* __restrict const weight = arrays.weight;
+  const T* __restrict const gradient = arrays.gradient;
+  T* __restrict const exp_avg = arrays.exp_avg;
+  T* __restrict const exp_avg_sq = arrays.exp_avg_sq;
+  uint16_t* __restrict const rounded = arrays.rounded.bits;
   const T lr = static_cast<T>(factors.lr);
   const T beta1 = static_cast<T>(factors.beta1);
   const T beta2 = static_cast<T>(factors.beta2);
@@ -29,35 +62,51 @@ SEVENFOLD_INLINE void adamw_loop(T* __restrict weight, const T* __restrict gradi
   const T scale2 = static_cast<T>(1.0 / factors.correction2);
   const T eps = static_cast<T>(factors.eps);
   const T decay = static_cast<T>(factors.weight_decay);
+  const T scale = static_cast<T>(factors.gradient_scale);
   for (int64_t i = 0; i < count; ++i) {
-    const T g = gradient[i];
+    const T g = scale * gradient[i];
     const T m = beta1 * exp_avg[i] + share1 * g;
     const T v = beta2 * exp_avg_sq[i] + share2 * (g * g);
     exp_avg[i] = m;
     exp_avg_sq[i] = v;
-    weight[i] -= lr * (m * scale1 / (std::sqrt(v * scale2) + eps) + decay * weight[i]);
+    const T w = weight[i] - lr * (m * scale1 / (std::sqrt(v * scale2) + eps) + decay * weight[i]);
+    weight[i] = w;
+    if constexpr (kFormat != RoundedFormat::kNone)
+      rounded[i] = rounded_bits<kFormat>(static_cast<float>(w));
   }
 }
 
-template <typename T>
-SEVENFOLD_INLINE void sgd_loop(T* __restrict weight, const T* __restrict gradient, int64_t count,
+template <RoundedFormat kFormat, bool kMomentum, typename T>
+SEVENFOLD_INLINE void sgd_loop(const SgdArrays<T>& arrays, int64_t count,
                                const SgdFactors& factors) {
-  const T lr = static_cast<T>(factors.lr);
-  const T decay = static_cast<T>(factors.weight_decay);
-  for (int64_t i = 0; i < count; ++i) weight[i] -= lr * (gradient[i] + decay * weight[i]);
-}
-
-template <typename T>
-SEVENFOLD_INLINE void sgd_momentum_loop(T* __restrict weight, const T* __restrict gradient,
-                                        T* __restrict buffer, int64_t count,
-                                        const SgdFactors& factors) {
+  T* __restrict const weight = arrays.weight;
+  const T* __restrict const gradient = arrays.gradient;
+  T* __restrict const buffer = arrays.buffer;
+  uint16_t* __restrict const rounded = arrays.rounded.bits;
   const T lr = static_cast<T>(factors.lr);
   const T momentum = static_cast<T>(factors.momentum);
   const T decay = static_cast<T>(factors.weight_decay);
+  const T scale = static_cast<T>(factors.gradient_scale);
   for (int64_t i = 0; i < count; ++i) {
-    const T b = momentum * buffer[i] + (gradient[i] + decay * weight[i]);
-    buffer[i] = b;
-    weight[i] -= lr * b;
+    T step = scale * gradient[i] + decay * weight[i];
+    if constexpr (kMomentum) {
+      step = momentum * buffer[i] + step;
+      buffer[i] = step;
+    }
+    const T w = weight[i] - lr * step;
+    weight[i] = w;
+    if constexpr (kFormat != RoundedFormat::kNone)
+      rounded[i] = rounded_bits<kFormat>(static_cast<float>(w));
+  }
+}
+
+template <RoundedFormat kFormat, typename T>
+SEVENFOLD_INLINE void sgd_any(const SgdArrays<T>& arrays, int64_t count,
+                              const SgdFactors& factors) {
+  if (arrays.buffer == nullptr) {
+    sgd_loop<kFormat, false>(arrays, count, factors);
+  } else {
+    sgd_loop<kFormat, true>(arrays, count, factors);
   }
 }
 
@@ -86,34 +135,47 @@ SEVENFOLD_INLINE double sum_of_squares_loop(const T* __restrict values, int64_t 
 
 }  // namespace
 
+uint16_t round_to_bf16(float value) {
+  return bf16_bits(value);
+}
+
+uint16_t round_to_fp16(float value) {
+  return fp16_bits(value);
+}
+
+// Master weights are fp32, so only the float forms write rounded copies.
 SEVENFOLD_CLONES void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,
                                    const AdamWFactors& factors) {
-  adamw_loop(arrays.weight, arrays.gradient, arrays.exp_avg, arrays.exp_avg_sq, num_elements,
-             factors);
+  switch (arrays.rounded.format) {
+    case RoundedFormat::kNone:
+      return adamw_loop<RoundedFormat::kNone>(arrays, num_elements, factors);
+    case RoundedFormat::kBf16:
+      return adamw_loop<RoundedFormat::kBf16>(arrays, num_elements, factors);
+    case RoundedFormat::kFp16:
+      return adamw_loop<RoundedFormat::kFp16>(arrays, num_elements, factors);
+  }
 }
 
 SEVENFOLD_CLONES void adamw_update(const AdamWArrays<double>& arrays, int64_t num_elements,
                                    const AdamWFactors& factors) {
-  adamw_loop(arrays.weight, arrays.gradient, arrays.exp_avg, arrays.exp_avg_sq, num_elements,
-             factors);
+  adamw_loop<RoundedFormat::kNone>(arrays, num_elements, factors);
 }
 
 SEVENFOLD_CLONES void sgd_update(const SgdArrays<float>& arrays, int64_t num_elements,
                                  const SgdFactors& factors) {
-  if (arrays.buffer == nullptr) {
-    sgd_loop(arrays.weight, arrays.gradient, num_elements, factors);
-  } else {
-    sgd_momentum_loop(arrays.weight, arrays.gradient, arrays.buffer, num_elements, factors);
+  switch (arrays.rounded.format) {
+    case RoundedFormat::kNone:
+      return sgd_any<RoundedFormat::kNone>(arrays, num_elements, factors);
+    case RoundedFormat::kBf16:
+      return sgd_any<RoundedFormat::kBf16>(arrays, num_elements, factors);
+    case RoundedFormat::kFp16:
+      return sgd_any<RoundedFormat::kFp16>(arrays, num_elements, factors);
   }
 }
 
 SEVENFOLD_CLONES void sgd_update(const SgdArrays<double>& arrays, int64_t num_elements,
                                  const SgdFactors& factors) {
-  if (arrays.buffer == nullptr) {
-    sgd_loop(arrays.weight, arrays.gradient, num_elements, factors);
-  } else {
-    sgd_momentum_loop(arrays.weight, arrays.gradient, arrays.buffer, num_elements, factors);
-  }
+  sgd_any<RoundedFormat::kNone>(arrays, num_elements, factors);
 }
 
 SEVENFOLD_CLONES double sum_of_squares(const float* values, int64_t num_elements) {

@@ -6,7 +6,20 @@ namespace sevenfold {
 
 // Loops of the optimizers over contiguous CPU memory, for float and double. Torch-free. Arrays of
 // one call do not overlap. Elements are independent, so a range may be cut at will: the bits stay
-// the same, and so they do whatever vector instructions the processor has.
+// the same, and so they do whatever vector instructions the processor has. Each array is read or
+// written once: memory traffic is what a step costs.
+
+// The 16-bit weights that the model computes with, written from the master weights in the pass that
+// updates these: bit patterns, rounded to nearest, ties to even.
+enum class RoundedFormat : uint8_t { kNone, kBf16, kFp16 };
+struct RoundedWeights {
+  RoundedFormat format = RoundedFormat::kNone;
+  uint16_t* bits = nullptr;
+};
+
+// Bits of a value in the format; overflow gives infinity, NaN stays NaN.
+uint16_t round_to_bf16(float value);
+uint16_t round_to_fp16(float value);
 
 // Factors of one AdamW step, made in fp64 from the settings and the step's number.
 struct AdamWFactors {
@@ -15,17 +28,20 @@ struct AdamWFactors {
   double beta2 = 0.0;
   double eps = 0.0;
   double weight_decay = 0.0;
-  double correction1 = 1.0;  // 1 - beta1^step
-  double correction2 = 1.0;  // 1 - beta2^step
+  double gradient_scale = 1.0;  // of the gradient before anything else: clipping, loss scale
+  double correction1 = 1.0;     // 1 - beta1^step
+  double correction2 = 1.0;     // 1 - beta2^step
 };
 
-// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr ((m/c1) / (sqrt(v/c2) + eps) + wd w).
+// g = scale gradient;  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr ((m/c1) / (sqrt(v/c2)
+// + eps) + wd w).
 template <typename T>
 struct AdamWArrays {
   T* weight;
   const T* gradient;
   T* exp_avg;
   T* exp_avg_sq;
+  RoundedWeights rounded = {};
 };
 void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,
                   const AdamWFactors& factors);
@@ -36,14 +52,17 @@ struct SgdFactors {
   double lr = 0.0;
   double momentum = 0.0;
   double weight_decay = 0.0;
+  double gradient_scale = 1.0;
 };
 
-// buffer = mu buffer + (g + wd w);  w -= lr buffer.  A null buffer stands for momentum 0.
+// g = scale gradient;  buffer = mu buffer + (g + wd w);  w -= lr buffer.  A null buffer stands for
+// momentum 0.
 template <typename T>
 struct SgdArrays {
   T* weight;
   const T* gradient;
   T* buffer;
+  RoundedWeights rounded = {};
 };
 void sgd_update(const SgdArrays<float>& arrays, int64_t num_elements, const SgdFactors& factors);
 void sgd_update(const SgdArrays<double>& arrays, int64_t num_elements, const SgdFactors& factors);

@@ -66,6 +66,10 @@ void bind_views(Bucket& bucket, const RankContext& rank) {
 
 }  // namespace
 
+at::ScalarType gradient_type(at::ScalarType weight_type) {
+  return weight_type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
                                   int64_t bucket_elements) {
@@ -76,7 +80,7 @@ std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& la
     for (const Parameter* parameter : bucket.parameters)
       elements += local_elements(*parameter, rank);
     bucket.weights = allocate(MemoryCategory::kParameters, elements, dtype);
-    bucket.gradients = allocate(MemoryCategory::kGradients, elements, dtype);
+    bucket.gradients = allocate(MemoryCategory::kGradients, elements, gradient_type(dtype));
     bind_views(bucket, rank);
   }
   return buckets;

@@ -15,17 +15,20 @@ namespace sevenfold {
 struct Bucket {
   std::vector<Parameter*> parameters;
   at::Tensor weights;    // [sum of local elements]
-  at::Tensor gradients;  // same size
+  at::Tensor gradients;  // same size, of gradient_type
   // Index of the layer whose backward is the last to add to these gradients: the lowest one, since
   // backward walks the layers down.
   int64_t last_layer = 0;
 };
 
+// What gradients are summed in: fp64 for fp64 weights, else fp32.
+at::ScalarType gradient_type(at::ScalarType weight_type);
+
 // Lays out the parameters of a chunk's layers in buckets of at least `bucket_elements` elements, in
 // the order in which backward completes them (last layer first), and binds each parameter to its
 // views. A parameter used by several layers (a tied table) gets a bucket of its own, completed by
-// the lowest of them. layers[i]: parameters that layer i reads. Bytes are booked as parameters and
-// gradients.
+// the lowest of them. layers[i]: parameters that layer i reads. dtype: of the weights. Bytes are
+// booked as parameters and gradients.
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
                                   int64_t bucket_elements);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/random.h"
@@ -49,6 +50,12 @@ Distribution seeded_distribution(const Parameter& parameter, const StartOptions&
   return {};
 }
 
+template <typename T>
+T converted(double value) {
+  if constexpr (std::is_same_v<T, double>) return value;
+  return static_cast<T>(static_cast<float>(value));
+}
+
 // Writes the slice's values in row-major order; rows are the last dimension of the slice.
 template <typename T, typename Draw>
 void fill_slice(T* values, const std::vector<int64_t>& global_shape, const Slice& slice,
@@ -61,7 +68,7 @@ void fill_slice(T* values, const std::vector<int64_t>& global_shape, const Slice
     for (size_t d = 0; d < dims; ++d)
       index = index * global_shape[d] + slice.offsets[d] + position[d];
     for (int64_t i = 0; i < row; ++i)
-      values[done + i] = static_cast<T>(draw(static_cast<uint64_t>(index + i)));
+      values[done + i] = converted<T>(draw(static_cast<uint64_t>(index + i)));
     for (size_t d = dims - 1; d-- > 0;) {
       if (++position[d] < slice.sizes[d]) break;
       position[d] = 0;
@@ -71,7 +78,8 @@ void fill_slice(T* values, const std::vector<int64_t>& global_shape, const Slice
 
 }  // namespace
 
-void fill_start_values(Parameter& parameter, const StartOptions& options, const Slice& slice) {
+void fill_start_values(const at::Tensor& values, const Parameter& parameter,
+                       const StartOptions& options, const Slice& slice) {
   const bool hot = options.kind == StartKind::kHot;
   const Distribution distribution =
       hot ? hot_distribution(parameter) : seeded_distribution(parameter, options);
@@ -82,16 +90,25 @@ void fill_start_values(Parameter& parameter, const StartOptions& options, const 
     return distribution.offset +
            distribution.scale * (hot ? stream.uniform(index) : stream.normal(index));
   };
-  const at::Tensor& weight = parameter.weight();
-  SEVENFOLD_CHECK_EQ(weight.numel(), slice.num_elements());
-  SEVENFOLD_CHECK(weight.is_contiguous());
+  SEVENFOLD_CHECK_EQ(values.numel(), slice.num_elements());
+  SEVENFOLD_CHECK(values.is_contiguous());
   const std::vector<int64_t>& shape = parameter.spec().global_shape;
-  if (weight.scalar_type() == at::kDouble) {
-    fill_slice(weight.data_ptr<double>(), shape, slice, draw);
-  } else {
-    SEVENFOLD_CHECK(weight.scalar_type() == at::kFloat);
-    fill_slice(weight.data_ptr<float>(), shape, slice, draw);
+  switch (values.scalar_type()) {
+    case at::kDouble:
+      return fill_slice(values.data_ptr<double>(), shape, slice, draw);
+    case at::kFloat:
+      return fill_slice(values.data_ptr<float>(), shape, slice, draw);
+    case at::kBFloat16:
+      return fill_slice(values.data_ptr<at::BFloat16>(), shape, slice, draw);
+    case at::kHalf:
+      return fill_slice(values.data_ptr<at::Half>(), shape, slice, draw);
+    default:
+      raise<InternalError>("start values of type {}", at::toString(values.scalar_type()));
   }
+}
+
+void fill_start_values(Parameter& parameter, const StartOptions& options, const Slice& slice) {
+  fill_start_values(parameter.weight(), parameter, options, slice);
 }
 
 }  // namespace sevenfold

@@ -28,9 +28,9 @@ MicrobatchPlace BatchLoader::microbatch_place(int64_t consumed, int64_t microbat
   return place;
 }
 
-std::vector<Microbatch> BatchLoader::step(int64_t consumed) const {
+std::vector<Microbatch> BatchLoader::step(int64_t consumed, int64_t num_microbatches) const {
   std::vector<Microbatch> microbatches;
-  for (int64_t m = 0; m < config_.batch.num_microbatches; ++m) {
+  for (int64_t m = 0; m < num_microbatches; ++m) {
     const MicrobatchPlace place = microbatch_place(consumed, m);
     Microbatch& microbatch =
         microbatches.emplace_back(read(sample_ids(place, source_.num_samples()), m));
@@ -41,10 +41,12 @@ std::vector<Microbatch> BatchLoader::step(int64_t consumed) const {
 }
 
 Microbatch BatchLoader::range(int64_t first, int64_t end) const {
-  SEVENFOLD_CHECK(0 <= first && first < end && end <= source_.num_samples());
+  SEVENFOLD_CHECK(0 <= first && first < end);
   std::vector<int64_t> samples(static_cast<size_t>(end - first));
   std::iota(samples.begin(), samples.end(), first);
-  Microbatch microbatch = read(samples, 0);
+  std::vector<int64_t> wrapped = samples;
+  for (int64_t& sample : wrapped) sample %= source_.num_samples();
+  Microbatch microbatch = read(wrapped, 0);
   microbatch.sample_ids = samples;
   microbatch.is_training = false;
   return microbatch;

@@ -23,14 +23,14 @@ struct BatchPlace {
 // sequences. Every rank of one dp coordinate reads the same samples.
 class BatchLoader {
  public:
-  // source and config outlive the loader. dtype: of the masks, the model's type.
+  // source and config outlive the loader. dtype: of the masks, that of the gradients.
   BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
               at::ScalarType dtype, FaultSet faults = {});
 
   // The micro batches of the step that starts after `consumed` samples, in Megatron's `single`
   // order: the content of a global batch does not depend on micro batch size or dp.
-  std::vector<Microbatch> step(int64_t consumed) const;
-  // One micro batch of samples first .. end-1 (at least one) of the source.
+  std::vector<Microbatch> step(int64_t consumed, int64_t num_microbatches) const;
+  // One micro batch of the places first .. end-1 (at least one) of the stream.
   Microbatch range(int64_t first, int64_t end) const;
 
  private:

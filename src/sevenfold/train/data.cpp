@@ -1,11 +1,11 @@
 #include "sevenfold/train/data.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/order/samples_needed.h"
 #include "sevenfold/dataset/text/prepare.h"
+#include "sevenfold/train/run_position.h"
 
 namespace sevenfold {
 namespace {
@@ -22,30 +22,27 @@ void prepare_if_missing(const PrepareConfig& prepare, const DataProgress& progre
 }  // namespace
 
 bool validates(const RunConfig& run) {
-  return run.eval_interval > 0 && (run.eval_iters > 0 || run.full_validation);
-}
-
-int64_t validation_samples(const Config& config, const SampleSource& valid) {
-  if (config.run.full_validation) return valid.num_samples();
-  return std::min(valid.num_samples(), config.run.eval_iters * config.batch.global_batch_size);
+  return (run.skip_train || run.eval_interval > 0) && (run.eval_iters > 0 || run.full_validation);
 }
 
 DataSources open_run_data(const Config& config, const DataProgress& progress) {
   if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
-  const RunLength length{.train_iters = config.run.train_iters,
+  const RunLength length{.train_iters = num_iterations(config),
                          .global_batch_size = config.batch.global_batch_size,
                          .eval_interval = config.run.eval_interval,
                          .eval_iters = config.run.eval_iters};
   DataRequest request{.seq_length = config.model.seq_length,
                       .vocab_size = config.model.vocab_size,
                       .seed = config.run.seed,
-                      .train_samples = train_samples_needed(length),
+                      .train_samples = run_samples(config),
                       .valid_samples = 0};
   if (validates(config.run)) {
     if (config.run.full_validation) {
       request.valid_samples.reset();
     } else {
-      request.valid_samples = valid_samples_needed(length);
+      request.valid_samples = config.run.skip_train
+                                  ? config.run.eval_iters * config.batch.global_batch_size
+                                  : valid_samples_needed(length);
     }
   }
   return open_data(config.data, request);

@@ -17,8 +17,5 @@ DataSources open_run_data(const Config& config, const DataProgress& progress = {
 
 // Whether the run evaluates at all.
 bool validates(const RunConfig& run);
-// Samples of one evaluation: all of the set for full_validation, else eval_iters global batches at
-// most.
-int64_t validation_samples(const Config& config, const SampleSource& valid);
 
 }  // namespace sevenfold

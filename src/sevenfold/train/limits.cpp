@@ -12,9 +12,12 @@
 namespace sevenfold {
 
 double resident_bytes(const Config& config) {
-  const auto copies = static_cast<double>(2 + num_optimizer_states(config.optimizer));
-  const auto element = static_cast<double>(c10::elementSize(model_dtype(config.run.precision)));
-  return static_cast<double>(num_parameters(config.model)) * copies * element *
+  const at::ScalarType type = model_dtype(config.run.precision);
+  const int64_t states = num_optimizer_states(config.optimizer, config.run.precision);
+  const auto weight = static_cast<double>(c10::elementSize(type));
+  const auto full = static_cast<double>(c10::elementSize(gradient_type(type)));
+  return static_cast<double>(num_parameters(config.model)) *
+         (weight + full * static_cast<double>(1 + states)) *
          static_cast<double>(config.mesh.world_size());
 }
 

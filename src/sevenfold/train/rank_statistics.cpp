@@ -15,7 +15,7 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
   const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor input = at::empty({kStatistics}, fp64);
   auto* values = input.data_ptr<double>();
-  values[0] = mine.stop;
+  values[0] = static_cast<double>(mine.stop);
   values[1] = mine.blocked_s;
   values[2] = mine.peak_bytes;
   std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + 3);
@@ -26,7 +26,7 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
   std::vector<RankStatistics> all(static_cast<size_t>(world.size()));
   const auto* gathered = output.data_ptr<double>();
   for (RankStatistics& statistics : all) {
-    statistics.stop = gathered[0];
+    statistics.stop = static_cast<StopReason>(static_cast<int>(gathered[0]));
     statistics.blocked_s = gathered[1];
     statistics.peak_bytes = gathered[2];
     std::copy(gathered + 3, gathered + kStatistics, statistics.peak_by_category.begin());
@@ -35,8 +35,8 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
   return all;
 }
 
-RankStatistics statistics_of(const RankContext& rank, bool stop, double blocked_before_s) {
-  RankStatistics statistics{.stop = stop ? 1.0 : 0.0,
+RankStatistics statistics_of(const RankContext& rank, StopReason stop, double blocked_before_s) {
+  RankStatistics statistics{.stop = stop,
                             .blocked_s = rank.traffic.total().seconds_blocked - blocked_before_s,
                             .peak_bytes = static_cast<double>(rank.memory.peak_total())};
   const auto at_peak = rank.memory.at_peak();

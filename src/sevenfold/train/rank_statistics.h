@@ -5,20 +5,21 @@
 
 #include "sevenfold/dist/rank_context.h"
 #include "sevenfold/train/output/metrics.h"
+#include "sevenfold/train/stop_rule.h"
 
 namespace sevenfold {
 
 // What the ranks tell each other after a step: small, so that one exchange serves stopping and
 // reporting.
 struct RankStatistics {
-  double stop = 0.0;  // rank 0 was asked to stop; all must agree on it
+  StopReason stop = StopReason::kNone;  // rank 0's decision, which all follow
   double blocked_s = 0.0;
   double peak_bytes = 0.0;
   std::array<double, kNumMemoryCategories> peak_by_category{};
 };
 
 // Of this rank, now. blocked_before_s: seconds blocked in communication before the step.
-RankStatistics statistics_of(const RankContext& rank, bool stop, double blocked_before_s);
+RankStatistics statistics_of(const RankContext& rank, StopReason stop, double blocked_before_s);
 
 // Everybody's, by rank. Collective over all ranks.
 std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank);

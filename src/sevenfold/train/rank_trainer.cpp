@@ -11,6 +11,7 @@
 #include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/executor.h"
 #include "sevenfold/schedule/generators/one_f_one_b.h"
+#include "sevenfold/train/token_loss.h"
 
 namespace sevenfold {
 namespace {
@@ -23,17 +24,6 @@ BatchPlace batch_place(const RankContext& rank) {
   return {rank.coordinates[static_cast<size_t>(Axis::kDp)], rank.mesh->shape().dp};
 }
 
-// Loss and norm are the same on every rank, so all ranks leave together, before any weight is
-// changed.
-void check_finite(const StepResult& result, int64_t iteration) {
-  if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
-  raise<Error>(
-      "train: iteration {}: the loss is {} and the gradient norm {}; the run ends before the "
-      "weights "
-      "are changed (lower lr, or go on with check_for_nan_in_loss_and_grad=false)",
-      iteration + 1, result.loss, result.gradient_norm);
-}
-
 }  // namespace
 
 at::ScalarType model_dtype(Precision precision) {
@@ -42,9 +32,12 @@ at::ScalarType model_dtype(Precision precision) {
       return at::kDouble;
     case Precision::kFp32:
       return at::kFloat;
-    default:
-      raise<InternalError>("no engine for precision {} yet", precision_name(precision));
+    case Precision::kBf16:
+      return at::kBFloat16;
+    case Precision::kFp16:
+      return at::kHalf;
   }
+  raise<InternalError>("train: unknown precision {}", static_cast<int>(precision));
 }
 
 RankTrainer::RankTrainer(const Config& config, const SampleSource& data, RankContext& rank)
@@ -58,10 +51,10 @@ RankTrainer::RankTrainer(const Config& config, const SampleSource& data, RankCon
                              config.run.gradient_bucket_elements)),
       reducer_(buckets_, rank),
       chunk_(model_.layers, reducer_, rank.faults),
-      schedule_(one_f_one_b(config.mesh.pp, config.batch.num_microbatches)),
-      loader_(config, data, batch_place(rank), dtype_, rank.faults) {
+      optimizer_(make_optimizer(config.optimizer, parameters_)),
+      loader_(config, data, batch_place(rank), gradient_type(dtype_), rank.faults),
+      loss_scale_(config.run.precision, config.run.loss_scale) {
   start_weights();
-  optimizer_ = make_optimizer(config.optimizer, parameters_);
 }
 
 void RankTrainer::start_weights() {
@@ -73,29 +66,40 @@ void RankTrainer::start_weights() {
     options.kind = StartKind::kInit;
     options.seed += static_cast<uint64_t>(rank_.rank);
   }
-  for (Parameter* parameter : parameters_)
-    fill_start_values(*parameter, options,
+  for (const Parameter* parameter : parameters_) {
+    const at::Tensor weight = optimizer_->full_weight(*parameter);
+    fill_start_values(weight, *parameter, options,
                       local_slice(parameter->spec(), *rank_.mesh, rank_.coordinates));
+    if (!weight.is_same(parameter->weight())) parameter->weight().copy_(weight);
+  }
 }
 
-StepResult RankTrainer::step(int64_t iteration) {
-  compute_gradients(iteration);
-  return apply_gradients(iteration);
+const Schedule& RankTrainer::schedule(int64_t num_microbatches) {
+  const auto known = schedules_.find(num_microbatches);
+  if (known != schedules_.end()) return known->second;
+  return schedules_.emplace(num_microbatches, one_f_one_b(config_.mesh.pp, num_microbatches))
+      .first->second;
 }
 
-void RankTrainer::compute_gradients(int64_t iteration) {
-  std::vector<Microbatch> microbatches = loader_.step(consumed(iteration));
+StepResult RankTrainer::step() {
+  compute_gradients();
+  return apply_gradients();
+}
+
+void RankTrainer::compute_gradients() {
+  const int64_t count = num_microbatches(config_, position_.consumed_samples);
+  std::vector<Microbatch> microbatches = loader_.step(position_.consumed_samples, count);
   seed_losses(microbatches);
   for (Bucket& bucket : buckets_) bucket.gradients.zero_();
   chunk_.reset_loss();
   const auto stage = static_cast<size_t>(rank_.coordinates[static_cast<size_t>(Axis::kPp)]);
-  execute(schedule_.rows[stage], chunk_, microbatches, rank_.faults);
+  execute(schedule(count).rows[stage], chunk_, microbatches, rank_.faults);
   reducer_.finish();
 }
 
 // Every micro batch is seeded with one over the unmasked tokens of the *global* batch: the loss is
 // a mean over tokens, whatever the micro batches, the accumulation and the ranks. A batch without
-// any has loss 0.
+// any has loss 0. The loss scale is part of the seed and divided out in the norm and the optimizer.
 void RankTrainer::seed_losses(std::vector<Microbatch>& microbatches) {
   double local = 0.0;
   microbatch_tokens_.clear();
@@ -105,17 +109,18 @@ void RankTrainer::seed_losses(std::vector<Microbatch>& microbatches) {
   }
   trained_tokens_ = scalar(local);
   rank_.group("dp").all_reduce(trained_tokens_).wait();
-  const at::Tensor seed = trained_tokens_.clamp_min(1.0).reciprocal().squeeze(0);
+  const double scale = loss_scale_.value();
+  const at::Tensor seed = trained_tokens_.clamp_min(1.0).reciprocal().mul_(scale).squeeze(0);
   const auto ranks = static_cast<double>(config_.mesh.dp);
   for (Microbatch& microbatch : microbatches) {
     microbatch.loss_seed = seed;
     if (rank_.faults.has(Fault::kMeanPerMicrobatch)) {
       const double tokens = std::max(1.0, static_cast<double>(microbatch.trained_tokens));
       microbatch.loss_seed =
-          scalar(1.0 / (tokens * ranks * static_cast<double>(microbatches.size()))).squeeze(0);
+          scalar(scale / (tokens * ranks * static_cast<double>(microbatches.size()))).squeeze(0);
     }
     if (rank_.faults.has(Fault::kMeanPerRank))
-      microbatch.loss_seed = scalar(1.0 / (std::max(1.0, local) * ranks)).squeeze(0);
+      microbatch.loss_seed = scalar(scale / (std::max(1.0, local) * ranks)).squeeze(0);
   }
 }
 
@@ -126,49 +131,96 @@ std::vector<Parameter*> RankTrainer::norm_parameters() const {
   return counted;
 }
 
-StepResult RankTrainer::apply_gradients(int64_t iteration) {
+StepResult RankTrainer::apply_gradients() {
   StepResult result = sum_loss();
-  result.learning_rate = learning_rate(config_.learning_rate, consumed(iteration));
-  result.gradient_norm = gradient_norm(norm_parameters(), rank_);
+  result.loss_scale = loss_scale_.value();
+  result.learning_rate = learning_rate(config_.learning_rate, position_.stepped_samples);
+  result.gradient_norm = gradient_norm(norm_parameters(), rank_) / result.loss_scale;
   if (rank_.faults.has(Fault::kNormOfLocalGradient))
     for (Bucket& bucket : buckets_) rank_.group("dp-cp").all_reduce(bucket.gradients).wait();
-  if (config_.run.check_for_nan) check_finite(result, iteration);
+  const bool is_finite = finite_everywhere(result);
+  check_finite(result, is_finite);
+  result.is_skipped = !is_finite;
   result.clip_factor = clip_factor(result.gradient_norm, config_.optimizer.clip_grad);
-  scale_gradients(parameters_, result.clip_factor);
+  if (is_finite) step_optimizer(result);
+  loss_scale_.update(!is_finite);
+  ++position_.iteration;
+  position_.consumed_samples += result.global_batch_size;
+  return result;
+}
+
+// Ranks must agree on a step or its end even where only one of them has seen the overflow.
+bool RankTrainer::finite_everywhere(const StepResult& result) const {
+  const bool is_finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  const at::Tensor has_overflow = scalar(is_finite ? 0.0 : 1.0);
+  rank_.group("world").all_reduce_max(has_overflow).wait();
+  return has_overflow.item<double>() == 0.0;
+}
+
+void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
+  if (is_finite || !config_.run.check_for_nan || loss_scale_.is_dynamic()) return;
+  raise<Error>(
+      "train: iteration {}: the loss is {} and the gradient norm {}; the run ends before the "
+      "weights "
+      "are changed (lower lr, or go on with check_for_nan_in_loss_and_grad=false, which skips such "
+      "steps)",
+      position_.iteration + 1, result.loss, result.gradient_norm);
+}
+
+void RankTrainer::step_optimizer(const StepResult& result) {
+  const double decay =
+      weight_decay(config_.optimizer, position_.stepped_samples, run_samples(config_));
+  position_.stepped_samples += result.global_batch_size;
   const bool skips =
       rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1;
-  if (!skips) optimizer_->step(result.learning_rate);
-  return result;
+  if (skips) return;
+  optimizer_->step({.lr = result.learning_rate,
+                    .weight_decay = decay,
+                    .gradient_scale = result.clip_factor / result.loss_scale});
 }
 
 StepResult RankTrainer::sum_loss() {
   const at::Tensor loss = chunk_.loss_sum().reshape({1}).clone();
   if (!rank_.faults.has(Fault::kLossNotSummed)) rank_.group("dp-cp").all_reduce(loss).wait();
   const double trained_tokens = trained_tokens_.item<double>();
+  const int64_t samples = global_batch_size(config_.batch, position_.consumed_samples);
   return {.loss = loss.item<double>() / std::max(1.0, trained_tokens),
           .trained_tokens = static_cast<int64_t>(trained_tokens),
-          .tokens = config_.batch.global_batch_size * config_.model.seq_length};
+          .tokens = samples * config_.model.seq_length,
+          .global_batch_size = samples};
 }
 
-ValidationResult RankTrainer::evaluate(const SampleSource& data, int64_t num_samples) {
-  SEVENFOLD_CHECK(num_samples > 0);
+// As Megatron: one stream of validation samples runs through training.
+ValidationResult RankTrainer::validate(const SampleSource& data) {
+  if (config_.run.full_validation) return evaluate(data, {.num_samples = data.num_samples()});
+  const int64_t samples = config_.run.eval_iters * config_.batch.global_batch_size;
+  const ValidationResult result =
+      evaluate(data, {.first = position_.consumed_valid_samples, .num_samples = samples});
+  position_.consumed_valid_samples += samples;
+  return result;
+}
+
+ValidationResult RankTrainer::evaluate(const SampleSource& data, const EvaluationRange& range) {
+  SEVENFOLD_CHECK(range.num_samples > 0, "an evaluation without samples");
   const BatchPlace place = batch_place(rank_);
-  const BatchLoader loader(config_, data, place, dtype_, rank_.faults);
+  const BatchLoader loader(config_, data, place, gradient_type(dtype_), rank_.faults);
   const int64_t micro = config_.batch.micro_batch_size;
-  at::Tensor loss = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
-  double tokens = 0.0;
-  // Micro batch m goes to rank m mod dp; the last one may be short, and no rank waits for another.
-  for (int64_t first = place.dp_rank * micro; first < num_samples; first += place.dp_size * micro) {
-    const Microbatch microbatch = loader.range(first, std::min(first + micro, num_samples));
-    loss = loss + chunk_.evaluate(microbatch);
+  const int64_t end = range.first + range.num_samples;
+  at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
+  double tokens = 0.0, samples = 0.0;
+  for (int64_t at = range.first + place.dp_rank * micro; at < end; at += place.dp_size * micro) {
+    const Microbatch microbatch = loader.range(at, std::min(at + micro, end));
+    sum = sum + chunk_.evaluate(microbatch);
     tokens += static_cast<double>(microbatch.trained_tokens);
+    samples += static_cast<double>(microbatch.inputs_BT.size(0));
   }
-  const at::Tensor sums = at::cat({loss.reshape({1}), scalar(tokens)});
-  rank_.group("dp-cp").all_reduce(sums).wait();
-  const double* values = sums.data_ptr<double>();
-  return {.loss = values[0] / std::max(1.0, values[1]),
-          .trained_tokens = static_cast<int64_t>(values[1]),
-          .samples = num_samples};
+  const TokenLoss loss =
+      TokenLoss{sum.item<double>(), tokens}.over(rank_.group("dp-cp"), rank_.group("dp"));
+  const at::Tensor read = scalar(samples);
+  rank_.group("dp").all_reduce(read).wait();
+  return {.loss = loss.mean(),
+          .trained_tokens = static_cast<int64_t>(loss.tokens),
+          .samples = static_cast<int64_t>(read.item<double>())};
 }
 
 int64_t RankTrainer::parameter_bytes() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "sevenfold/pipeline/chunk.h"
 #include "sevenfold/schedule/ir.h"
 #include "sevenfold/train/batch_loader.h"
+#include "sevenfold/train/loss_scale.h"
+#include "sevenfold/train/run_position.h"
 
 namespace sevenfold {
 
@@ -22,13 +25,23 @@ struct StepResult {
   double learning_rate = 0.0;  // the rate this step used
   int64_t trained_tokens = 0;  // unmasked tokens of the global batch
   int64_t tokens = 0;          // all tokens of the global batch
+  int64_t global_batch_size = 0;
+  double loss_scale = 1.0;  // that the step used
+  // Weights unchanged because loss or gradient were not finite (fp16: an overflow).
+  bool is_skipped = false;
+};
+
+// Places of an evaluation in the stream of validation samples.
+struct EvaluationRange {
+  int64_t first = 0;
+  int64_t num_samples = 0;
 };
 
 struct ValidationResult {
-  double loss =
-      0.0;  // mean over the unmasked tokens of the samples read; independent of batches and layout
+  // Mean over the unmasked tokens of the samples read; depends on neither batches nor layout.
+  double loss = 0.0;
   int64_t trained_tokens = 0;
-  int64_t samples = 0;
+  int64_t samples = 0;  // read by all ranks together
 };
 
 // One rank's part of a training run: model, gradients, optimizer and data. The trainer of the
@@ -38,17 +51,25 @@ class RankTrainer {
   // config, data and rank outlive the trainer. Collective over all ranks.
   RankTrainer(const Config& config, const SampleSource& data, RankContext& rank);
 
-  // One training step; `iteration` counts from 0. Same report on every rank.
-  StepResult step(int64_t iteration);
+  // The training step after position(). Same report on every rank.
+  StepResult step();
 
-  // The halves of step(): gradients of the global batch on every rank, then norm, clipping and
-  // optimizer. Throws Error, with the weights unchanged, when loss or norm are not finite and the
-  // run checks for that.
-  void compute_gradients(int64_t iteration);
-  StepResult apply_gradients(int64_t iteration);
+  // The halves of step(): gradients of the global batch on every rank (times the loss scale), then
+  // norm, clipping and optimizer. Where loss or norm are not finite on any rank, all leave the
+  // weights as they are: the step is skipped, or throws Error if the run checks for that (never
+  // with dynamic loss scaling, whose overflows are expected).
+  void compute_gradients();
+  StepResult apply_gradients();
 
-  // Loss over samples 0 .. num_samples-1 of `data`, each read once by one dp rank.
-  ValidationResult evaluate(const SampleSource& data, int64_t num_samples);
+  const RunPosition& position() const { return position_; }
+
+  // One evaluation of the run: eval_iters global batches from where the last one ended, or all
+  // samples with full_validation.
+  ValidationResult validate(const SampleSource& data);
+  // Loss over the places first .. first + num_samples - 1 of the stream that the experiment's
+  // loader reads from `data`, each read once by one dp rank. The last micro batch may be short, and
+  // no rank waits for another. Collective; the same on all ranks.
+  ValidationResult evaluate(const SampleSource& data, const EvaluationRange& range);
 
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   // Unmasked tokens of each micro batch of the last step, on this rank.
@@ -64,7 +85,11 @@ class RankTrainer {
   // The parts of the result that follow from the forward passes. Collective.
   StepResult sum_loss();
   std::vector<Parameter*> norm_parameters() const;
-  int64_t consumed(int64_t iteration) const { return iteration * config_.batch.global_batch_size; }
+  // Whether loss and norm are finite on all ranks. Collective.
+  bool finite_everywhere(const StepResult& result) const;
+  void check_finite(const StepResult& result, bool is_finite) const;
+  void step_optimizer(const StepResult& result);
+  const Schedule& schedule(int64_t num_microbatches);
 
   const Config& config_;
   RankContext& rank_;
@@ -74,9 +99,11 @@ class RankTrainer {
   std::vector<Bucket> buckets_;
   GradientReducer reducer_;
   Chunk chunk_;
-  Schedule schedule_;
+  std::map<int64_t, Schedule> schedules_;  // by number of micro batches
   std::unique_ptr<Optimizer> optimizer_;
   BatchLoader loader_;
+  LossScale loss_scale_;
+  RunPosition position_;
   at::Tensor trained_tokens_;  // of the global batch, fp64 scalar
   std::vector<int64_t> microbatch_tokens_;
 };

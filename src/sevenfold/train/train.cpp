@@ -11,10 +11,8 @@
 #include "sevenfold/dataset/bigram.h"
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/data.h"
-#include "sevenfold/train/flops.h"
 #include "sevenfold/train/limits.h"
-#include "sevenfold/train/output/console.h"
-#include "sevenfold/train/output/metrics.h"
+#include "sevenfold/train/output/run_log.h"
 #include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
 #include "sevenfold/train/signals.h"
@@ -28,66 +26,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Rank 0's view of the run: console and metrics file.
-class RunLog {
- public:
-  RunLog(const Config& config, const RunDirectory& directory)
-      : config_(config),
-        metrics_(directory.metrics()),
-        console_({.bar_is_terminal = isatty(STDERR_FILENO) == 1,
-                  .train_iters = config.run.train_iters,
-                  .log_interval = config.run.log_interval,
-                  .global_batch_size = config.batch.global_batch_size,
-                  .flops_per_rank = step_flops(config.model, config.batch.global_batch_size) /
-                                    static_cast<double>(config.mesh.world_size())}) {}
-
-  void step(int64_t iteration, const StepResult& result, double step_time_s,
-            const std::vector<RankStatistics>& all) {
-    double exposed_s = 0.0;
-    for (const RankStatistics& statistics : all)
-      exposed_s = std::max(exposed_s, statistics.blocked_s);
-    metrics_.write(StepMetrics{.iteration = iteration,
-                               .loss = result.loss,
-                               .grad_norm = result.gradient_norm,
-                               .lr = result.learning_rate,
-                               .tokens = result.tokens,
-                               .trained_tokens = result.trained_tokens,
-                               .step_time_s = step_time_s,
-                               .tokens_per_s = static_cast<double>(result.tokens) / step_time_s,
-                               .bubble_rate = 0.0,  // one stage: nobody waits for a pipeline
-                               .exposed_communication_s = exposed_s,
-                               .peak_memory = fullest_rank(all)});
-    console_.report_step(
-        ConsoleStep{.iteration = iteration,
-                    .consumed_samples = iteration * config_.batch.global_batch_size,
-                    .step_time_s = step_time_s,
-                    .lr = result.learning_rate,
-                    .lm_loss = result.loss,
-                    .grad_norm = result.gradient_norm});
-    if (result.trained_tokens == 0)
-      console_.print(fmt::format(
-          "warning: no token of iteration {} is trained (all labels are masked): the loss "
-          "is 0 and weights move by weight decay and momentum only",
-          iteration));
-  }
-
-  void validation(int64_t iteration, const ValidationResult& result) {
-    metrics_.write(ValidationMetrics{iteration, result.loss, result.trained_tokens});
-    console_.report_validation(iteration, result.loss);
-    if (result.trained_tokens == 0)
-      console_.print(
-          "warning: no token of the validation samples is trained (all labels are masked): "
-          "the validation loss says nothing");
-  }
-
-  void print(const std::string& line) { console_.print(line); }
-
- private:
-  const Config& config_;
-  MetricsWriter metrics_;
-  Console console_;
-};
-
 // A run as its ranks see it.
 struct Run {
   const Config& config;
@@ -97,12 +35,11 @@ struct Run {
   TrainOutcome& outcome;  // rank 0 only
 };
 
-void validate(RankTrainer& trainer, int64_t iteration, RankContext& rank, Run& run) {
-  const SampleSource& valid = *run.data.valid;
-  const ValidationResult result = trainer.evaluate(valid, validation_samples(run.config, valid));
+void validate(RankTrainer& trainer, RankContext& rank, Run& run) {
+  const ValidationResult result = trainer.validate(*run.data.valid);
   if (rank.rank != 0) return;
   run.outcome.validation_loss = result.loss;
-  run.log.validation(iteration, result);
+  run.log.validation(trainer.position().iteration, result);
 }
 
 void print_size(const RankTrainer& trainer, const Config& config, RunLog& log) {
@@ -111,29 +48,45 @@ void print_size(const RankTrainer& trainer, const Config& config, RunLog& log) {
       format_bytes(trainer.parameter_bytes()), precision_name(config.run.precision)));
 }
 
+// One step and what is said of it. Returns whether, and why, the run ends with it.
+StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::time_point began) {
+  const double blocked_before_s = rank.traffic.total().seconds_blocked;
+  const Clock::time_point start = Clock::now();
+  const StepResult result = trainer.step();
+  const double time_s = seconds_since(start);
+  const RunPosition& position = trainer.position();
+  StopReason stop = StopReason::kNone;
+  if (rank.rank == 0)
+    stop = stop_after(run.config.run, position.iteration, seconds_since(began),
+                      run.signals.stop_requested());
+  const auto all = gather_statistics(statistics_of(rank, stop, blocked_before_s), rank);
+  if (rank.rank == 0) {
+    run.log.step({.position = position, .result = result, .time_s = time_s}, all);
+    run.outcome.iterations = position.iteration;
+    run.outcome.loss = result.loss;
+    run.outcome.stop = stop;
+  }
+  return all.front().stop;
+}
+
 // What one rank does from start weights to the last step.
 void train_rank(RankContext& rank, Run& run) {
+  const Clock::time_point began = Clock::now();
   RankTrainer trainer(run.config, *run.data.train, rank);
-  if (rank.rank == 0) print_size(trainer, run.config, run.log);
-  const RunConfig& settings = run.config.run;
-  for (int64_t iteration = 1; iteration <= settings.train_iters; ++iteration) {
-    const double blocked_before_s = rank.traffic.total().seconds_blocked;
-    const Clock::time_point start = Clock::now();
-    const StepResult result = trainer.step(iteration - 1);
-    const double step_time_s = seconds_since(start);
-    const bool asked = rank.rank == 0 && run.signals.stop_requested();
-    const auto all = gather_statistics(statistics_of(rank, asked, blocked_before_s), rank);
-    const bool stop = all.front().stop != 0.0;
-    if (rank.rank == 0) {
-      run.log.step(iteration, result, step_time_s, all);
-      run.outcome.iterations = iteration;
-      run.outcome.loss = result.loss;
-      run.outcome.stopped_by_signal = stop;
-    }
-    const bool last = stop || iteration == settings.train_iters;
-    if (run.data.valid && !stop && (last || iteration % settings.eval_interval == 0))
-      validate(trainer, iteration, rank, run);
-    if (stop) break;
+  if (rank.rank == 0) {
+    print_size(trainer, run.config, run.log);
+    run.log.explain_throughput();
+    if (!run.data.valid) run.log.print("no validation (eval_iters or eval_interval is 0)");
+  }
+  if (run.config.run.skip_train) return validate(trainer, rank, run);
+  const int64_t iterations = num_iterations(run.config);
+  while (trainer.position().iteration < iterations) {
+    const StopReason stop = train_step(trainer, rank, run, began);
+    if (stop != StopReason::kNone) return;
+    const int64_t iteration = trainer.position().iteration;
+    if (run.data.valid &&
+        (iteration == iterations || iteration % run.config.run.eval_interval == 0))
+      validate(trainer, rank, run);
   }
 }
 
@@ -203,6 +156,10 @@ DataSources open_with_progress(const Config& config) {
 }  // namespace
 
 TrainOutcome train(const Config& config, const TrainOptions& options) {
+  if (config.run.skip_train && !validates(config.run))
+    throw ConfigError(
+        "train: there is nothing to validate: eval_iters is 0; use eval_iters=N or "
+        "full_validation=true");
   check_fits_machine(config);
   const Mesh mesh(config.mesh);
   const DataSources data = open_with_progress(config);
@@ -218,7 +175,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
     fmt::print("bigram cross entropy of the validation split: {:.6f} nats per token\n",
                *outcome.bigram_cross_entropy);
   const StopSignals signals;
-  RunLog log(config, directory);
+  RunLog log(config, directory, options.peak_tflops);
   Run run{config, data, signals, log, outcome};
   try {
     run_ranks(mesh,

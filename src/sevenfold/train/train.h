@@ -4,12 +4,14 @@
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/train/output/run_directory.h"
+#include "sevenfold/train/stop_rule.h"
 
 namespace sevenfold {
 
 struct TrainOptions {
   Resume resume = Resume::kAuto;
   int threads_per_rank = 0;  // LibTorch's threads in a rank; 0: cores / ranks, at least 1
+  double peak_tflops = 0.0;  // of one rank's processor, for MFU; 0: not known
 };
 
 struct TrainOutcome {
@@ -17,7 +19,7 @@ struct TrainOutcome {
   double loss = 0.0;  // of the last step
   std::optional<double> validation_loss;
   std::optional<double> bigram_cross_entropy;  // nats per token, where it was computed
-  bool stopped_by_signal = false;
+  StopReason stop = StopReason::kNone;
 };
 
 // The whole job: data, run directory, ranks, steps, validation, metrics. Prints to stdout, draws

@@ -53,14 +53,16 @@ TEST(StepLine, HasMegatronsForm) {
 }
 
 TEST(ValidationLine, HasMegatronsFormAndItsLimitOfThePerplexity) {
-  EXPECT_EQ(format_validation_line(100, 2.1),
+  EXPECT_EQ(format_validation_line(100, 2.1, 800),
             "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: "
-            "8.166170E+00 |");
+            "8.166170E+00 | samples: 800 |");
   EXPECT_EQ(
-      format_validation_line(1, 1000.0),
-      "validation loss at iteration 1 | lm loss value: 1.000000E+03 | lm loss PPL: 4.851652E+08 |");
-  EXPECT_EQ(format_validation_line(1, std::nan("")),
-            "validation loss at iteration 1 | lm loss value: NAN | lm loss PPL: NAN |");
+      format_validation_line(1, 1000.0, 8),
+      "validation loss at iteration 1 | lm loss value: 1.000000E+03 | lm loss PPL: 4.851652E+08 | "
+      "samples: 8 |");
+  EXPECT_EQ(
+      format_validation_line(1, std::nan(""), 8),
+      "validation loss at iteration 1 | lm loss value: NAN | lm loss PPL: NAN | samples: 8 |");
 }
 
 TEST(Progress, ShowsShareRateAndTimeLeft) {
@@ -78,22 +80,33 @@ ConsoleOptions options_for(const Capture& lines, const Capture& bar, bool is_ter
           .bar_is_terminal = is_terminal,
           .train_iters = 5,
           .log_interval = 2,
+          .flops_per_sample_and_rank = 0.25e12};
+}
+
+ConsoleStep step_with(int64_t iteration, double loss) {
+  return {.iteration = iteration,
+          .consumed_samples = 8 * iteration,
+          .step_time_s = 0.25 * static_cast<double>(iteration),
+          .lr = 0.01,
           .global_batch_size = 8,
-          .flops_per_rank = 2e12};
+          .lm_loss = loss,
+          .grad_norm = 1.0};
 }
 
 void report_five_steps(Console& console) {
-  for (int64_t i = 1; i <= 5; ++i) {
-    console.report_step({.iteration = i,
-                         .consumed_samples = 8 * i,
-                         .step_time_s = 0.25 * static_cast<double>(i),
-                         .lr = 0.01,
-                         .lm_loss = i == 3 ? std::nan("") : 6.0 - static_cast<double>(i),
-                         .grad_norm = 1.0});
-  }
+  for (int64_t i = 1; i <= 5; ++i) console.report_step(step_with(i, 6.0 - static_cast<double>(i)));
 }
 
-TEST(Console, PrintsTheLastStepOfEachIntervalWithTheMeanTime) {
+// The only line of an interval of two steps.
+std::string line_of(const ConsoleStep& first, const ConsoleStep& second) {
+  const Capture lines, bar;
+  Console console(options_for(lines, bar, false));
+  console.report_step(first);
+  console.report_step(second);
+  return lines.text();
+}
+
+TEST(Console, PrintsMeansOfLossAndTimeOverEachInterval) {
   const Capture lines, bar;
   {
     Console console(options_for(lines, bar, false));
@@ -106,8 +119,35 @@ TEST(Console, PrintsTheLastStepOfEachIntervalWithTheMeanTime) {
       second.substr(0, second.find('\n')),
       "iteration        4/       5 | consumed samples:           32 | elapsed time per iteration "
       "(ms): 875.0 | throughput per GPU (TFLOP/s/GPU): 2.3 | learning rate: 1.000000E-02 | "
-      "global batch size:     8 | lm loss: 2.000000E+00 | loss scale: 1.0 | grad norm: 1.000 | "
-      "number of skipped iterations:   0 | number of nan iterations:   1 |");
+      "global batch size:     8 | lm loss: 2.500000E+00 | loss scale: 1.0 | grad norm: 1.000 | "
+      "number of skipped iterations:   0 | number of nan iterations:   0 |");
+}
+
+TEST(Console, LeavesSkippedStepsOutOfTheMeanLoss) {
+  ConsoleStep first = step_with(1, std::nan("")), second = step_with(2, 3.5);
+  first.is_skipped = true;
+  first.loss_scale = 64.0;
+  second.loss_scale = 32.0;
+  const std::string line = line_of(first, second);
+  EXPECT_EQ(count_of(line, "| lm loss: 3.500000E+00 | loss scale: 32.0 |"), 1) << line;
+  EXPECT_EQ(count_of(line, "skipped iterations:   1 | number of nan iterations:   1 |"), 1) << line;
+}
+
+TEST(Console, ShowsTheLossOfAnIntervalThatWasSkippedAsAWhole) {
+  ConsoleStep first = step_with(1, 4.0), second = step_with(2, 6.0);
+  first.is_skipped = second.is_skipped = true;
+  const std::string line = line_of(first, second);
+  EXPECT_EQ(count_of(line, "| lm loss: 5.000000E+00 |"), 1) << line;
+  EXPECT_EQ(count_of(line, "skipped iterations:   2 | number of nan iterations:   0 |"), 1) << line;
+}
+
+TEST(Console, CountsSamplesWhereTheBatchGrows) {
+  ConsoleStep first = step_with(1, 4.0), second = step_with(2, 6.0);
+  first.global_batch_size = 4;
+  const std::string line = line_of(first, second);
+  // 12 samples of 0.25 TFLOPs in 0.25 + 0.5 s.
+  EXPECT_EQ(count_of(line, "(TFLOP/s/GPU): 4.0 |"), 1) << line;
+  EXPECT_EQ(count_of(line, "global batch size:     8 |"), 1) << line;
 }
 
 TEST(Console, ShowsNoBarWithoutATerminal) {
@@ -115,7 +155,7 @@ TEST(Console, ShowsNoBarWithoutATerminal) {
   {
     Console console(options_for(lines, bar, false));
     report_five_steps(console);
-    console.report_validation(5, 2.1);
+    console.report_validation(5, 2.1, 8);
   }
   EXPECT_EQ(bar.text(), "");
   EXPECT_EQ(lines.text().find('\x1b'), std::string::npos);
@@ -142,7 +182,7 @@ TEST(Console, PutsTheBarBackBelowALine) {
   options.log_interval = 100;
   Console console(options);
   console.report_step({.iteration = 1, .step_time_s = 0.5});
-  console.report_validation(1, 2.0);
+  console.report_validation(1, 2.0, 8);
   const std::string shown = format_progress(1, 5, 0.5);
   EXPECT_EQ(bar.text(), shown + "\r\x1b[K" + shown);
   EXPECT_EQ(count_of(lines.text(), "\n"), 1);

@@ -42,9 +42,13 @@ TEST(Metrics, LinesHaveTheKeysOfTheContractInOrder) {
             R"("trained_tokens":248,"step_time_s":0.5,)"
             R"("tokens_per_s":496.0,"bubble_rate":0.0,"exposed_communication_s":0.125,)"
             R"("peak_memory_bytes":{"total":21,"parameters":1,"gradients":2,"optimizer":3,)"
-            R"("activations":4,"communication":11}})");
-  EXPECT_EQ(to_json_line(ValidationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7}),
-            R"({"iteration":10,"validation_loss":2.5,"validation_tokens":7})");
+            R"("activations":4,"communication":11},"loss_scale":1.0,"skipped":false})");
+  EXPECT_EQ(
+      to_json_line(ValidationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7, .samples = 3}),
+      R"({"iteration":10,"validation_loss":2.5,"validation_tokens":7,"validation_samples":3})");
+  StepMetrics metrics = sample_metrics();
+  metrics.mfu = 0.375;
+  EXPECT_NE(to_json_line(metrics).find(R"("mfu":0.375)"), std::string::npos);
 }
 
 TEST(Metrics, NumbersReadBackToTheSameBits) {

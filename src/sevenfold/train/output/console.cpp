@@ -29,13 +29,14 @@ std::string format_step_line(const StepLine& line) {
       line.grad_norm, line.num_skipped, line.num_nan);
 }
 
-std::string format_validation_line(int64_t iteration, double lm_loss) {
+std::string format_validation_line(int64_t iteration, double lm_loss, int64_t samples) {
   constexpr double kGreatestExponent = 20.0;
   // A NaN stays one: std::min returns its first argument when nothing is less.
   const double perplexity = std::exp(std::min(lm_loss, kGreatestExponent));
   return fmt::format(
-      "validation loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} |", iteration,
-      lm_loss, perplexity);
+      "validation loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | "
+      "samples: {} |",
+      iteration, lm_loss, perplexity, samples);
 }
 
 std::string format_progress(int64_t iteration, int64_t train_iters, double time_per_iteration_s) {
@@ -51,12 +52,24 @@ std::string format_progress(int64_t iteration, int64_t train_iters, double time_
                      total, rate, format_duration(left_s));
 }
 
+void Console::Interval::add(const ConsoleStep& report) {
+  ++steps;
+  samples += report.global_batch_size;
+  time_s += report.step_time_s;
+  if (!std::isfinite(report.lm_loss)) ++nan;
+  if (report.is_skipped) ++skipped;
+  (report.is_skipped ? loss_of_skipped : loss_of_taken) += report.lm_loss;
+}
+
+double Console::Interval::mean_loss() const {
+  if (skipped == steps) return loss_of_skipped / static_cast<double>(steps);
+  return loss_of_taken / static_cast<double>(steps - skipped);
+}
+
 void Console::report_step(const ConsoleStep& report) {
   ++steps_;
-  ++interval_steps_;
   time_s_ += report.step_time_s;
-  interval_time_s_ += report.step_time_s;
-  if (!std::isfinite(report.lm_loss) || !std::isfinite(report.grad_norm)) ++interval_nan_;
+  interval_.add(report);
   const bool is_last = report.iteration == options_.train_iters;
   if (is_last) remove_bar();
   if (is_last || report.iteration % std::max<int64_t>(options_.log_interval, 1) == 0) {
@@ -66,8 +79,8 @@ void Console::report_step(const ConsoleStep& report) {
   if (bar_.empty() || time_s_ - time_of_bar_s_ >= kSecondsBetweenBars) draw_bar(report.iteration);
 }
 
-void Console::report_validation(int64_t iteration, double lm_loss) {
-  print(format_validation_line(iteration, lm_loss));
+void Console::report_validation(int64_t iteration, double lm_loss, int64_t samples) {
+  print(format_validation_line(iteration, lm_loss, samples));
 }
 
 void Console::print(std::string_view line) {
@@ -82,23 +95,21 @@ void Console::print(std::string_view line) {
 }
 
 void Console::print_step_line(const ConsoleStep& report) {
-  const double mean_time_s = interval_time_s_ / static_cast<double>(interval_steps_);
-  const double flops_per_s = mean_time_s > 0.0 ? options_.flops_per_rank / mean_time_s : 0.0;
-  print(format_step_line({.iteration = report.iteration,
-                          .train_iters = options_.train_iters,
-                          .consumed_samples = report.consumed_samples,
-                          .time_per_iteration_s = mean_time_s,
-                          .tflops_per_gpu = flops_per_s * 1e-12,
-                          .lr = report.lr,
-                          .global_batch_size = options_.global_batch_size,
-                          .lm_loss = report.lm_loss,
-                          .loss_scale = 1.0,
-                          .grad_norm = report.grad_norm,
-                          .num_skipped = 0,
-                          .num_nan = interval_nan_}));
-  interval_steps_ = 0;
-  interval_nan_ = 0;
-  interval_time_s_ = 0.0;
+  const double flops = options_.flops_per_sample_and_rank * static_cast<double>(interval_.samples);
+  print(format_step_line(
+      {.iteration = report.iteration,
+       .train_iters = options_.train_iters,
+       .consumed_samples = report.consumed_samples,
+       .time_per_iteration_s = interval_.time_s / static_cast<double>(interval_.steps),
+       .tflops_per_gpu = interval_.time_s > 0.0 ? flops * 1e-12 / interval_.time_s : 0.0,
+       .lr = report.lr,
+       .global_batch_size = report.global_batch_size,
+       .lm_loss = interval_.mean_loss(),
+       .loss_scale = report.loss_scale,
+       .grad_norm = report.grad_norm,
+       .num_skipped = interval_.skipped,
+       .num_nan = interval_.nan}));
+  interval_ = {};
 }
 
 void Console::draw_bar(int64_t iteration) {

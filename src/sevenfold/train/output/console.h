@@ -25,9 +25,10 @@ struct StepLine {
 
 // Megatron's line without its time stamp; scripts that read Megatron's logs read this one.
 std::string format_step_line(const StepLine& line);
-// "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: 8.166170E+00 |".
-// As in Megatron the perplexity is that of a loss of at most 20.
-std::string format_validation_line(int64_t iteration, double lm_loss);
+// "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: 8.166170E+00 |
+// samples: 800 |", in one line. As in Megatron the perplexity is that of a loss of at most 20.
+// samples: how many it was taken over.
+std::string format_validation_line(int64_t iteration, double lm_loss, int64_t samples);
 // "[=====>    ]  55% 55/100 | 1.25 steps/s | 36s left"
 std::string format_progress(int64_t iteration, int64_t train_iters, double time_per_iteration_s);
 
@@ -36,9 +37,8 @@ struct ConsoleOptions {
   std::FILE* bar = stderr;
   bool bar_is_terminal = false;  // isatty(2): without a terminal there is no bar
   int64_t train_iters = 0;
-  int64_t log_interval = 1;  // steps per line
-  int64_t global_batch_size = 0;
-  double flops_per_rank = 0.0;  // of one step
+  int64_t log_interval = 1;                // steps per line
+  double flops_per_sample_and_rank = 0.0;  // model FLOPs of a sample, divided by the ranks
 };
 
 // What a step reports.
@@ -47,12 +47,16 @@ struct ConsoleStep {
   int64_t consumed_samples = 0;  // including this step's
   double step_time_s = 0.0;
   double lr = 0.0;
+  int64_t global_batch_size = 0;
   double lm_loss = 0.0;
+  double loss_scale = 1.0;
   double grad_norm = 0.0;
+  bool is_skipped = false;
 };
 
-// Prints a line per log_interval steps and after the last one: the values of its last step, the
-// mean time of its steps, how many of them had a loss or norm that is not finite. On a terminal a
+// Prints a line per log_interval steps and after the last one: means over its steps of the loss
+// (skipped ones left out, where others are there) and the time, how many were skipped, how many had
+// a loss that is not finite; everything else is its last step's. On a terminal a
 // progress bar stands below the lines; it is taken away before a line is printed and when the
 // console is destroyed. Used by one thread of one rank.
 class Console {
@@ -63,7 +67,7 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   void report_step(const ConsoleStep& report);
-  void report_validation(int64_t iteration, double lm_loss);
+  void report_validation(int64_t iteration, double lm_loss, int64_t samples);
   // Any other line (without line end): anything printed past the console would land in the bar.
   void print(std::string_view line);
 
@@ -74,9 +78,19 @@ class Console {
 
   ConsoleOptions options_;
   // Since the last line.
-  int64_t interval_steps_ = 0;
-  int64_t interval_nan_ = 0;
-  double interval_time_s_ = 0.0;
+  struct Interval {
+    int64_t steps = 0;
+    int64_t skipped = 0;
+    int64_t nan = 0;
+    int64_t samples = 0;
+    double time_s = 0.0;
+    double loss_of_taken = 0.0;  // sums
+    double loss_of_skipped = 0.0;
+
+    void add(const ConsoleStep& report);
+    double mean_loss() const;
+  };
+  Interval interval_;
   // Since the start.
   int64_t steps_ = 0;
   double time_s_ = 0.0;

@@ -28,24 +28,28 @@ Json to_json(const PeakMemory& memory) {
 }  // namespace
 
 std::string to_json_line(const StepMetrics& metrics) {
-  const Json json = {{"iteration", metrics.iteration},
-                     {"loss", metrics.loss},
-                     {"grad_norm", metrics.grad_norm},
-                     {"lr", metrics.lr},
-                     {"tokens", metrics.tokens},
-                     {"trained_tokens", metrics.trained_tokens},
-                     {"step_time_s", metrics.step_time_s},
-                     {"tokens_per_s", metrics.tokens_per_s},
-                     {"bubble_rate", metrics.bubble_rate},
-                     {"exposed_communication_s", metrics.exposed_communication_s},
-                     {"peak_memory_bytes", to_json(metrics.peak_memory)}};
+  Json json = {{"iteration", metrics.iteration},
+               {"loss", metrics.loss},
+               {"grad_norm", metrics.grad_norm},
+               {"lr", metrics.lr},
+               {"tokens", metrics.tokens},
+               {"trained_tokens", metrics.trained_tokens},
+               {"step_time_s", metrics.step_time_s},
+               {"tokens_per_s", metrics.tokens_per_s},
+               {"bubble_rate", metrics.bubble_rate},
+               {"exposed_communication_s", metrics.exposed_communication_s},
+               {"peak_memory_bytes", to_json(metrics.peak_memory)},
+               {"loss_scale", metrics.loss_scale},
+               {"skipped", metrics.is_skipped}};
+  if (metrics.mfu) json["mfu"] = *metrics.mfu;
   return json.dump();
 }
 
 std::string to_json_line(const ValidationMetrics& metrics) {
   const Json json = {{"iteration", metrics.iteration},
                      {"validation_loss", metrics.loss},
-                     {"validation_tokens", metrics.tokens}};
+                     {"validation_tokens", metrics.tokens},
+                     {"validation_samples", metrics.samples}};
   return json.dump();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sevenfold/dist/ledger.h"
@@ -31,12 +32,16 @@ struct StepMetrics {
   double bubble_rate = 0.0;
   double exposed_communication_s = 0.0;
   PeakMemory peak_memory;
+  double loss_scale = 1.0;    // that the step used
+  bool is_skipped = false;    // weights unchanged
+  std::optional<double> mfu;  // where the processor's peak is known
 };
 
 struct ValidationMetrics {
   int64_t iteration = 0;  // training steps done
   double loss = 0.0;
   int64_t tokens = 0;
+  int64_t samples = 0;
 };
 
 // One JSON object without line end, keys in the order of the contract. Numbers read back to the

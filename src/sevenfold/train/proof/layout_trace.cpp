@@ -117,7 +117,7 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
               for (int64_t step = 0; step < options.steps; ++step) {
                 const auto at = static_cast<size_t>(step);
                 rank.traffic.clear();
-                trainer.compute_gradients(step);
+                trainer.compute_gradients();
                 for (const auto& [axis, now] : used_axes(trainer, rank))
                   used[axis] = now && (step == 0 || used[axis]);
                 equal = equal_over_replicas(gradients_of(trainer), rank) && equal;
@@ -125,7 +125,7 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                   if (options.ones) parameter->gradient().fill_(1.0);
                   gradients[at].write(*parameter, parameter->gradient(), rank);
                 }
-                const StepResult result = trainer.apply_gradients(step);
+                const StepResult result = trainer.apply_gradients();
                 equal = equal_over_replicas(weights_and_states_of(trainer), rank) && equal;
                 if (rank.rank != 0) continue;
                 trace.steps[at] = result;

@@ -100,6 +100,7 @@ Config shrink_config(Config config) {
   model.seq_length = round_up(kShortest, mesh.tp * 2 * mesh.cp);
   model.max_position_embeddings = model.seq_length;
   config.mesh.dp = std::min<int64_t>(2, mesh.dp);
+  config.batch.schedule.clear();
   config.batch.global_batch_size =
       config.batch.micro_batch_size * config.mesh.dp * config.batch.num_microbatches;
   return config;

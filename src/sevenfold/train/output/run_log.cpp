@@ -1,0 +1,90 @@
+#include "sevenfold/train/output/run_log.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "sevenfold/train/flops.h"
+
+namespace sevenfold {
+namespace {
+
+double longest_blocked_s(const std::vector<RankStatistics>& all) {
+  double longest = 0.0;
+  for (const RankStatistics& statistics : all) longest = std::max(longest, statistics.blocked_s);
+  return longest;
+}
+
+}  // namespace
+
+RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_tflops)
+    : config_(config),
+      peak_flops_(peak_tflops * 1e12),
+      metrics_(directory.metrics()),
+      console_({.bar_is_terminal = isatty(STDERR_FILENO) == 1,
+                .train_iters = num_iterations(config),
+                .log_interval = config.run.log_interval,
+                .flops_per_sample_and_rank = flops_per_rank(1)}) {}
+
+double RunLog::flops_per_rank(int64_t samples) const {
+  return step_flops(config_.model, samples) / static_cast<double>(config_.mesh.world_size());
+}
+
+void RunLog::explain_throughput() {
+  const std::string mfu =
+      peak_flops_ > 0.0
+          ? fmt::format("MFU is that over a peak of {:g} TFLOP/s a rank", peak_flops_ * 1e-12)
+          : std::string("MFU is left out, as no --peak-tflops is given");
+  print(fmt::format(
+      "throughput: model FLOPs a second and rank, {:.4g} TFLOPs a sample (2 for a multiplication "
+      "and addition, backward twice the forward, causal attention in full; nothing for "
+      "recomputation, "
+      "norms, softmax and optimizer); {}",
+      step_flops(config_.model, 1) * 1e-12, mfu));
+}
+
+void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& all) {
+  const StepResult& result = report.result;
+  StepMetrics metrics{.iteration = report.position.iteration,
+                      .loss = result.loss,
+                      .grad_norm = result.gradient_norm,
+                      .lr = result.learning_rate,
+                      .tokens = result.tokens,
+                      .trained_tokens = result.trained_tokens,
+                      .step_time_s = report.time_s,
+                      .tokens_per_s = static_cast<double>(result.tokens) / report.time_s,
+                      .bubble_rate = 0.0,  // one stage: nobody waits for a pipeline
+                      .exposed_communication_s = longest_blocked_s(all),
+                      .peak_memory = fullest_rank(all),
+                      .loss_scale = result.loss_scale,
+                      .is_skipped = result.is_skipped};
+  if (peak_flops_ > 0.0)
+    metrics.mfu = flops_per_rank(result.global_batch_size) / report.time_s / peak_flops_;
+  metrics_.write(metrics);
+  console_.report_step({.iteration = report.position.iteration,
+                        .consumed_samples = report.position.consumed_samples,
+                        .step_time_s = report.time_s,
+                        .lr = result.learning_rate,
+                        .global_batch_size = result.global_batch_size,
+                        .lm_loss = result.loss,
+                        .loss_scale = result.loss_scale,
+                        .grad_norm = result.gradient_norm,
+                        .is_skipped = result.is_skipped});
+  if (result.trained_tokens == 0)
+    print(fmt::format(
+        "warning: no token of iteration {} is trained (all labels are masked): the loss is 0 and "
+        "weights move by weight decay and momentum only",
+        report.position.iteration));
+}
+
+void RunLog::validation(int64_t iteration, const ValidationResult& result) {
+  metrics_.write(ValidationMetrics{iteration, result.loss, result.trained_tokens, result.samples});
+  console_.report_validation(iteration, result.loss, result.samples);
+  if (result.trained_tokens == 0)
+    print(
+        "warning: no token of the validation samples is trained (all labels are masked): the "
+        "validation loss says nothing");
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sevenfold/config/config.h"
+#include "sevenfold/train/output/console.h"
+#include "sevenfold/train/output/metrics.h"
+#include "sevenfold/train/output/run_directory.h"
+#include "sevenfold/train/rank_statistics.h"
+#include "sevenfold/train/rank_trainer.h"
+
+namespace sevenfold {
+
+// A step as rank 0 tells of it.
+struct StepReport {
+  RunPosition position;  // after the step
+  StepResult result;
+  double time_s = 0.0;
+};
+
+// Where the story of a run goes: console and metrics file. Rank 0's, used by its thread.
+class RunLog {
+ public:
+  // peak_tflops: of one rank's processor, for MFU; 0: not known. config outlives the log.
+  RunLog(const Config& config, const RunDirectory& directory, double peak_tflops);
+
+  // How throughput is counted, in words; once, before the first step.
+  void explain_throughput();
+  void step(const StepReport& report, const std::vector<RankStatistics>& all);
+  void validation(int64_t iteration, const ValidationResult& result);
+  void print(const std::string& line) { console_.print(line); }
+
+ private:
+  double flops_per_rank(int64_t samples) const;
+
+  const Config& config_;
+  double peak_flops_;
+  MetricsWriter metrics_;
+  Console console_;
+};
+
+}  // namespace sevenfold

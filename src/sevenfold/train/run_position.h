@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sevenfold/config/config.h"
+
+namespace sevenfold {
+
+// Where a run stands. Everything that depends on the past of a run is a function of these counts
+// (and of what optimizer and loss scale keep).
+struct RunPosition {
+  int64_t iteration = 0;         // steps done, skipped ones too
+  int64_t consumed_samples = 0;  // that these steps read
+  // Samples of the steps that changed weights: the clock of learning rate and weight decay. Skipped
+  // steps do not turn it (Megatron).
+  int64_t stepped_samples = 0;
+  int64_t consumed_valid_samples = 0;
+};
+
+// Global batch of the step that starts after `consumed` samples: with a batch schedule, that of the
+// last threshold reached.
+int64_t global_batch_size(const BatchConfig& batch, int64_t consumed);
+
+// Micro batches of such a step on each dp rank. That micro batches and ranks divide every batch of
+// a schedule is a rule of config/.
+int64_t num_microbatches(const Config& config, int64_t consumed);
+
+// Steps of the whole run: train_iters, or the steps that train_samples are enough for.
+int64_t num_iterations(const Config& config);
+// Samples of the whole run; with train_iters and a batch schedule counted with the last batch size,
+// as Megatron counts them for data order and schedules.
+int64_t run_samples(const Config& config);
+
+}  // namespace sevenfold
