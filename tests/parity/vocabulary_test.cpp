@@ -24,7 +24,7 @@ TEST(Vocabulary, WithPaddingHasItsOwnNumberOfWordsInTheSoftmax) {
   const BatchLoader loader(experiment.config, *experiment.data, {}, at::kDouble);
   double loss = 0.0;
   int64_t trained_tokens = 0;
-  for (Microbatch& microbatch : loader.step(0)) {
+  for (Microbatch& microbatch : loader.step(0, experiment.config.batch.num_microbatches)) {
     loss += model.loss(microbatch);
     trained_tokens += microbatch.trained_tokens;
   }
