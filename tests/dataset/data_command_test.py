@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/tokenizers"
 
 
 class DataCommand(unittest.TestCase):
@@ -64,14 +65,36 @@ class DataCommand(unittest.TestCase):
             file.write(b"\0")
         self.assertEqual(len(json.loads(self.prepare("--json").stdout)["skipped"]), 2)
 
+    def test_json_lines_with_a_tokenizer_file(self):
+        tokenizer = str(GOLDEN / "qwen.json")
+        (self.path / "d.jsonl").write_text('{"body": "one\\ntwo"}\n{"body": 1}\n')
+        arguments = ("prepare", "--input", "d.jsonl", "--output", "out/d", "--json-key", "body", "--workers", "2",
+                     "--tokenizer", tokenizer)
+        self.assertIn('d.jsonl:2: "body" is a JSON number', self.run_data(*arguments).stderr)
+        result = self.run_data(*arguments, "--skip-invalid")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn('left out   1 documents, the first: d.jsonl:2', result.stdout)
+        self.assertEqual(result.stdout.splitlines()[-1],
+                         f"next: sevenfold data inspect out/d --tokenizer {tokenizer}")
+        shown = self.run_data("inspect", "out/d", "--tokenizer", tokenizer)
+        self.assertIn("): one\\ntwo<|endoftext|>", shown.stdout)
+        self.assertTrue(shown.stdout.splitlines()[-1].endswith(" vocab_size=1503"))
+        report = json.loads(self.run_data(*arguments, "--skip-invalid", "--json", "--no-append-eod").stdout)
+        self.assertEqual((report["documents"], report["invalid_documents"], report["append_eod"]), (1, 1, False))
+
+    def test_inspect_notices_a_tokenizer_that_the_data_is_not_of(self):
+        self.prepare("--tokenizer", str(GOLDEN / "llama3.json"))
+        self.expect_error("token id 1501 occurs", "inspect", "out/text", "--tokenizer", str(GOLDEN / "gpt2.json"))
+
     def test_exclusions_take_files_out(self):
         report = json.loads(self.run_data("prepare", "--input", "*.txt", "!b*", "--output", "x", "--json").stdout)
         self.assertEqual(report["documents"], 1)
 
     def test_errors_are_one_sentence_and_leave_nothing(self):
         self.expect_error("no file matches input", "prepare", "--input", "none*", "--output", "x")
-        self.expect_error("only the byte tokenizer", "prepare", "--input", "a.txt", "--output", "x",
+        self.expect_error("tokenizer.json: No such file", "prepare", "--input", "a.txt", "--output", "x",
                           "--tokenizer", "tokenizer.json")
+        self.expect_error("format=csv is none of", "prepare", "--input", "a.txt", "--output", "x", "--format", "csv")
         self.expect_error("cannot make the output directory", "prepare", "--input", "a.txt", "--output", "b.txt/x")
         self.expect_error("none.idx: No such file", "inspect", "none")
         self.prepare()

@@ -2,8 +2,12 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "sevenfold/dataset/order/sample_index.h"
 #include "sevenfold/dataset/text/byte_tokenizer.h"
 #include "sevenfold/dataset/text/prepare.h"
+#include "sevenfold/dataset/text/tokenizer.h"
 
 namespace sevenfold::cli {
 namespace {
@@ -30,6 +35,7 @@ struct PrepareArguments {
 
 struct InspectArguments {
   std::string prefix;
+  std::string tokenizer;  // empty: none was named
   bool json = false;
   int64_t document = -1;  // -1: not asked
   int64_t num_samples = 0;
@@ -43,41 +49,89 @@ void print_json(const Json& document) {
   fmt::print("{}\n", document.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-// One line on a terminal, rewritten at most once per percent; nothing elsewhere.
-PrepareProgress terminal_progress() {
-  if (::isatty(STDERR_FILENO) == 0) return {};
-  return [percent = int64_t{-1}](int64_t done, int64_t total) mutable {
-    const int64_t now = total > 0 ? 100 * done / total : 100;
-    if (now == percent) return;
-    percent = now;
-    fmt::print(stderr, "\rtokenizing {:3}% of {}{}", now, format_bytes(total),
-               now >= 100 ? "\n" : "");
-  };
+// On a terminal one line, rewritten; elsewhere a line now and then. With rate and time left.
+class ProgressLine {
+ public:
+  void show(int64_t done, int64_t total) {
+    const double seconds = seconds_since_start();
+    const bool is_end = done >= total;
+    if (is_end ? seconds < kQuietSeconds : seconds - shown_at_ < interval()) return;
+    shown_at_ = seconds;
+    const double rate = static_cast<double>(done) / std::max(seconds, 1e-3);
+    const double left = static_cast<double>(total - done) / std::max(rate, 1.0);
+    const std::string line =
+        fmt::format("tokenizing {:3}% of {}, {:.1f} MB/s, {}", total > 0 ? 100 * done / total : 100,
+                    format_bytes(total), rate / 1e6,
+                    is_end ? "took " + format_duration(seconds) : format_duration(left) + " left");
+    if (is_terminal_) {
+      fmt::print(stderr, "\r\033[K{}{}", line, is_end ? "\n" : "");
+      std::fflush(stderr);
+    } else {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kQuietSeconds = 1.0;  // shorter work needs no progress
+
+  double interval() const {
+    if (shown_at_ == 0.0) return kQuietSeconds;
+    return is_terminal_ ? 0.2 : 30.0;
+  }
+  double seconds_since_start() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+
+  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
+  Clock::time_point start_ = Clock::now();
+  double shown_at_ = 0.0;
+};
+
+PrepareReport prepare_with_progress(const PrepareArguments& arguments) {
+  if (arguments.json) return prepare_dataset(arguments.config);
+  ProgressLine line;
+  return prepare_dataset(arguments.config,
+                         [&](int64_t done, int64_t total) { line.show(done, total); });
 }
 
-void run_prepare(const PrepareArguments& arguments) {
-  const PrepareReport report =
-      prepare_dataset(arguments.config, arguments.json ? PrepareProgress{} : terminal_progress());
-  if (arguments.json) {
-    print_json({{"output", report.output},
-                {"tokenizer", arguments.config.tokenizer},
-                {"vocab_size", report.vocab_size},
-                {"eod_token_id", report.eod_token_id},
-                {"documents", report.num_documents},
-                {"tokens", report.num_tokens},
-                {"input_bytes", report.input_bytes},
-                {"skipped", report.skipped}});
-    return;
-  }
+Json report_json(const PrepareConfig& config, const PrepareReport& report) {
+  Json json = {{"output", report.output},         {"tokenizer", config.tokenizer},
+               {"vocab_size", report.vocab_size}, {"eod_token_id", nullptr},
+               {"append_eod", report.has_eods},   {"documents", report.num_documents},
+               {"tokens", report.num_tokens},     {"input_bytes", report.input_bytes},
+               {"skipped", report.skipped},       {"invalid_documents", report.num_invalid},
+               {"workers", report.num_workers}};
+  if (report.eod_token_id) json["eod_token_id"] = *report.eod_token_id;
+  return json;
+}
+
+void print_report(const PrepareReport& report) {
   if (!report.skipped.empty())
     fmt::print("skipped    {} that are no text: {}{}\n", report.skipped.size(),
                report.skipped.front(), report.skipped.size() > 1 ? ", ..." : "");
+  if (report.num_invalid > 0)
+    fmt::print("left out   {} documents, the first: {}\n", with_commas(report.num_invalid),
+               report.first_invalid);
   fmt::print("wrote      {0}.bin and {0}.idx\n", report.output);
   fmt::print("documents  {}\n", with_commas(report.num_documents));
-  fmt::print("tokens     {}, end of document {} included\n", with_commas(report.num_tokens),
-             report.eod_token_id);
+  fmt::print("tokens     {}, {}\n", with_commas(report.num_tokens),
+             report.has_eods ? fmt::format("end of document {} included", *report.eod_token_id)
+                             : "no end of document among them");
   fmt::print("vocabulary {}\n", report.vocab_size);
-  fmt::print("next: sevenfold data inspect {}\n", shell_word(report.output));
+}
+
+void run_prepare(const PrepareArguments& arguments) {
+  const PrepareReport report = prepare_with_progress(arguments);
+  if (arguments.json) {
+    print_json(report_json(arguments.config, report));
+    return;
+  }
+  print_report(report);
+  std::string next = "next: sevenfold data inspect " + shell_word(report.output);
+  if (arguments.config.tokenizer != "byte")
+    next += " --tokenizer " + shell_word(arguments.config.tokenizer);
+  fmt::print("{}\n", next);
 }
 
 std::vector<int64_t> first_tokens(const IndexedDataset& data, int64_t sequence, int64_t offset,
@@ -90,6 +144,19 @@ std::vector<int64_t> first_tokens(const IndexedDataset& data, int64_t sequence, 
 
 bool is_byte_text(const DatasetSummary& summary) {
   return summary.smallest_token_id >= 0 && summary.largest_token_id <= ByteTokenizer::kEodTokenId;
+}
+
+// The text of the preview where it can be known, fit for a terminal.
+std::optional<std::string> preview_text(const Tokenizer* tokenizer, const DatasetSummary& summary,
+                                        const std::vector<int64_t>& preview) {
+  if (tokenizer == nullptr)
+    return is_byte_text(summary) ? std::optional(escape_tokens(preview)) : std::nullopt;
+  if (summary.largest_token_id >= tokenizer->vocab_size())
+    raise<ConfigError>(
+        "data: --tokenizer {} has {} ids, but token id {} occurs; name the tokenizer that the data "
+        "was made with",
+        tokenizer->name(), tokenizer->vocab_size(), summary.largest_token_id);
+  return escape_text(tokenizer->decode(preview));
 }
 
 Json summary_json(const IndexedDataset& data, const DatasetSummary& summary) {
@@ -161,12 +228,20 @@ Json samples_json(const SampleIndex& index, int64_t num_shown) {
           {"first", samples}};
 }
 
+int64_t suggested_vocab_size(const Tokenizer* tokenizer, const DatasetSummary& summary) {
+  if (tokenizer != nullptr) return tokenizer->vocab_size();
+  return is_byte_text(summary) ? ByteTokenizer::kVocabSize : summary.largest_token_id + 1;
+}
+
 void run_inspect(const InspectArguments& arguments) {
+  const auto tokenizer =
+      arguments.tokenizer.empty() ? nullptr : open_tokenizer(arguments.tokenizer);
   const IndexedDataset data(arguments.prefix);
   const DatasetSummary summary = summarize(data);
   const int64_t document = choose_document(data, arguments.document);
   std::vector<int64_t> preview;
   if (document >= 0) preview = first_tokens(data, document, 0, kPreviewTokens);
+  const auto text = preview_text(tokenizer.get(), summary, preview);
   Json samples;
   if (arguments.num_samples > 0)
     samples = samples_json(index_samples(data, arguments), arguments.num_samples);
@@ -174,7 +249,7 @@ void run_inspect(const InspectArguments& arguments) {
   if (arguments.json) {
     Json document_json = summary_json(data, summary);
     document_json["preview"] = {{"document", document}, {"tokens", preview}};
-    if (is_byte_text(summary)) document_json["preview"]["text"] = escape_tokens(preview);
+    if (text) document_json["preview"]["text"] = *text;
     if (!samples.is_null()) document_json["samples"] = samples;
     print_json(document_json);
     return;
@@ -182,8 +257,7 @@ void run_inspect(const InspectArguments& arguments) {
   print_summary(data, summary);
   if (document >= 0)
     fmt::print("document   {} ({} tokens): {}\n", document, data.sequence_length(document),
-               is_byte_text(summary) ? escape_tokens(preview)
-                                     : fmt::format("{}", fmt::join(preview, " ")));
+               text ? *text : fmt::format("{}", fmt::join(preview, " ")));
   if (!samples.is_null()) {
     fmt::print("samples    {} in {} epochs over the whole file\n",
                samples["num_samples"].get<int64_t>(), samples["epochs"].get<int64_t>());
@@ -193,21 +267,34 @@ void run_inspect(const InspectArguments& arguments) {
   }
   fmt::print("next: sevenfold train FILE {} vocab_size={}\n",
              shell_word("data_path=" + data.prefix()),
-             is_byte_text(summary) ? ByteTokenizer::kVocabSize : summary.largest_token_id + 1);
+             suggested_vocab_size(tokenizer.get(), summary));
 }
 
 void add_prepare(CLI::App& data) {
   CLI::App* command =
-      data.add_subcommand("prepare", "Tokenize text files into PREFIX.bin and PREFIX.idx");
+      data.add_subcommand("prepare", "Tokenize text or JSON lines into PREFIX.bin and PREFIX.idx");
   auto arguments = std::make_shared<PrepareArguments>();
-  command
-      ->add_option("--input", arguments->config.inputs,
-                   "Text files or globs, one document a file; !GLOB takes files out")
+  PrepareConfig& config = arguments->config;
+  command->add_option("--input", config.inputs, "Files or globs (.gz too); !GLOB takes files out")
       ->required()
       ->expected(1, -1);
-  command->add_option("--output", arguments->config.output, "PREFIX of the two files")->required();
-  command->add_option("--tokenizer", arguments->config.tokenizer,
-                      "byte (ids 0-255, end of document 256)");
+  command->add_option("--output", config.output, "PREFIX of the two files")->required();
+  command->add_option("--tokenizer", config.tokenizer,
+                      "byte (ids 0-255, end of document 256), a tokenizer.json, a SentencePiece "
+                      ".model, or a folder with one");
+  command->add_option("--format", config.format,
+                      "auto (.jsonl, .ndjson, .json: JSON lines; else text), text (a document a "
+                      "file), lines (a document a line) or jsonl");
+  command->add_option("--json-key", config.json_key, "JSON lines: the key of the text (text)");
+  command->add_option("--workers", config.workers, "Threads; 0 is one a core");
+  command->add_flag("--append-eod,!--no-append-eod", config.append_eod,
+                    "End-of-document token after every document (on)");
+  command->add_option("--eod-token", config.eod_token,
+                      "That token, when the tokenizer's files name none or another");
+  command->add_flag("--add-special-tokens", config.add_special_tokens,
+                    "Put around every document what the tokenizer does, such as a begin token");
+  command->add_flag("--skip-invalid", config.skip_invalid,
+                    "Leave out documents that cannot be read, and count them");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->callback([arguments] { run_prepare(*arguments); });
 }
@@ -217,6 +304,8 @@ void add_inspect(CLI::App& data) {
       data.add_subcommand("inspect", "Check PREFIX.bin and PREFIX.idx and show what they hold");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("PREFIX", arguments->prefix, "Path without .bin or .idx")->required();
+  command->add_option("--tokenizer", arguments->tokenizer,
+                      "Show text as this tokenizer decodes it; see data prepare");
   command->add_option("--document", arguments->document, "Show the start of this document")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--samples", arguments->num_samples, "Show where the first N samples start")

@@ -127,8 +127,15 @@ struct LossScaleConfig {
 
 struct PrepareConfig {
   std::vector<std::string> inputs;  // globs
-  std::string tokenizer = "byte";
-  std::string output;  // PREFIX
+  std::string tokenizer = "byte";   // or a file; see open_tokenizer
+  std::string output;               // PREFIX
+  std::string format = "auto";      // of the inputs: auto, text, lines or jsonl
+  std::string json_key = "text";    // the member of a JSON line that is the document
+  bool append_eod = true;           // the end-of-document token after every document
+  std::string eod_token;            // its content; empty: what the tokenizer's files say
+  bool add_special_tokens = false;  // what the tokenizer puts around a text
+  bool skip_invalid = false;        // leave out documents that cannot be read, and count them
+  int64_t workers = 0;              // threads; 0: one a core
 };
 
 // Data sets of one split, or of all: one prefix, or several blended.

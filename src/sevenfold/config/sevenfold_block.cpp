@@ -11,7 +11,9 @@ namespace {
 
 const std::vector<std::string_view> kBlockKeys = {"ranks",   "backend", "device",       "precision",
                                                   "shuffle", "start",   "eod_token_id", "prepare"};
-const std::vector<std::string_view> kPrepareKeys = {"input", "tokenizer", "output"};
+const std::vector<std::string_view> kPrepareKeys = {
+    "input",     "tokenizer",          "output",       "format", "json_key", "append_eod",
+    "eod_token", "add_special_tokens", "skip_invalid", "workers"};
 
 std::string place(const std::string& name, const Value& value) {
   return fmt::format("config: {} {}={}", value.origin.text(), name, brief(value));
@@ -54,6 +56,24 @@ std::optional<int64_t> integer_member(const Value& map, const std::string& key) 
   return value ? std::optional(value->integer) : std::nullopt;
 }
 
+void read_prepare_options(const Value& prepare, PrepareConfig& result) {
+  const std::string prefix = "sevenfold.prepare.";
+  const auto read_text = [&](const std::string& key, std::string& into) {
+    if (const auto text = string_member(prepare, prefix, key)) into = *text;
+  };
+  const auto read_flag = [&](const std::string& key, bool& into) {
+    if (const auto flag = member(prepare, prefix, key, KeyType::kBool)) into = flag->boolean;
+  };
+  read_text("format", result.format);
+  read_text("json_key", result.json_key);
+  read_text("eod_token", result.eod_token);
+  read_flag("append_eod", result.append_eod);
+  read_flag("add_special_tokens", result.add_special_tokens);
+  read_flag("skip_invalid", result.skip_invalid);
+  if (const auto workers = member(prepare, prefix, "workers", KeyType::kInt))
+    result.workers = workers->integer;
+}
+
 PrepareConfig read_prepare(const Value& prepare) {
   if (!prepare.is_map())
     raise<ConfigError>("{}: a map with input, tokenizer and output is needed",
@@ -76,6 +96,7 @@ PrepareConfig read_prepare(const Value& prepare) {
         "{}: the key output is missing; write output: PREFIX of the .bin and .idx files",
         place("sevenfold.prepare", prepare));
   result.output = *output;
+  read_prepare_options(prepare, result);
   return result;
 }
 

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <sstream>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/indexed/indexed_dataset.h"
@@ -76,9 +79,12 @@ TEST(Prepare, RefusesWhatItCannotDoAndLeavesNothing) {
   EXPECT_THAT([&] { prepare_dataset(config); },
               ThrowsMessage<ConfigError>(HasSubstr("no file matches")));
   config = config_of(directory, "*.txt");
-  config.tokenizer = "tokenizer.json";
+  config.tokenizer = "word";
   EXPECT_THAT([&] { prepare_dataset(config); },
-              ThrowsMessage<ConfigError>(HasSubstr("only the byte tokenizer")));
+              ThrowsMessage<ConfigError>(HasSubstr("tokenizer=word: no tokenizer of that kind")));
+  config.tokenizer = directory / "none.json";
+  EXPECT_THAT([&] { prepare_dataset(config); },
+              ThrowsMessage<ConfigError>(HasSubstr("none.json: No such file")));
   EXPECT_FALSE(std::filesystem::exists(directory / "out"));
   config.tokenizer = "byte";
   config.output = directory / "1.txt/out";
@@ -88,6 +94,111 @@ TEST(Prepare, RefusesWhatItCannotDoAndLeavesNothing) {
   EXPECT_THAT([&] { prepare_dataset(config); },
               ThrowsMessage<ConfigError>(HasSubstr("names no file")));
   EXPECT_FALSE(std::filesystem::exists(directory / "out"));
+}
+
+// Megatron's element type: u16 below 65500 ids. The tokenizer's file decides, not the ids in use.
+TEST(Prepare, TakesTheElementTypeOfTheVocabulary) {
+  const TemporaryDirectory directory;
+  write_text(directory / "1.txt", "one");
+  const std::string golden = std::string(SEVENFOLD_SOURCE_DIR) + "/tests/golden/tokenizers/";
+  std::string json = testing::read_text(golden + "gpt2.json");
+  PrepareConfig config = config_of(directory, "*.txt");
+  config.tokenizer = golden + "gpt2.json";
+  EXPECT_EQ(prepare_dataset(config).vocab_size, 1501);
+  EXPECT_EQ(IndexedDataset(config.output).element_type(), ElementType::kU16);
+  const size_t vocab = json.find("\"vocab\":{") + 9;
+  json.insert(vocab, "\"far away\":65500,");
+  const size_t eod = json.find("\"id\":1500");
+  json.replace(eod, 9, "\"id\":1501");
+  write_text(directory / "tokenizer.json", json);
+  config.tokenizer = directory.path().string();
+  EXPECT_EQ(prepare_dataset(config).vocab_size, 65501);
+  EXPECT_EQ(IndexedDataset(config.output).element_type(), ElementType::kI32);
+}
+
+// The lines of the tokenizers' goldens as JSON lines and as text files, with 1, 2 and 5 threads.
+TEST(Prepare, GivesTheSameBytesWithAnyNumberOfWorkers) {
+  const TemporaryDirectory directory;
+  const std::string golden = std::string(SEVENFOLD_SOURCE_DIR) + "/tests/golden/tokenizers/";
+  std::istringstream lines(testing::read_text(golden + "lines.jsonl"));
+  std::string json;
+  std::string text;
+  for (std::string line; std::getline(lines, line); text += line)
+    json += "{\"text\": " + line + "}\n";
+  for (int i = 0; i < 4; ++i) json += json.size() < (4 << 20) ? json : "";
+  write_text(directory / "a.jsonl", json);
+  for (int i = 0; i < 20; ++i)
+    write_text(directory / (std::to_string(i) + ".txt"), text.substr(i * 999));
+  PrepareConfig config = config_of(directory, "*");
+  config.tokenizer = golden + "llama3.json";
+  std::vector<std::string> made;
+  for (const int64_t workers : {1, 2, 5}) {
+    config.workers = workers;
+    const PrepareReport report = prepare_dataset(config);
+    EXPECT_EQ(report.num_workers, workers);
+    EXPECT_EQ(report.num_documents % 2000, 20);
+    made.push_back(testing::read_text(config.output + ".bin") +
+                   testing::read_text(config.output + ".idx"));
+    std::filesystem::remove_all(directory / "out");
+  }
+  EXPECT_EQ(made[1], made[0]);
+  EXPECT_EQ(made[2], made[0]);
+}
+
+TEST(Prepare, StopsAtTheFirstDocumentThatCannotBeReadOrLeavesAllSuchOut) {
+  const TemporaryDirectory directory;
+  write_text(directory / "1.jsonl", "{\"text\":\"a\"}\n{\"text\":2}\n");
+  write_text(directory / "2.jsonl", "{\"text\":\"b\"}\nnull\n");
+  PrepareConfig config = config_of(directory, "*.jsonl");
+  EXPECT_THAT([&] { prepare_dataset(config); },
+              ThrowsMessage<DataError>(
+                  ::testing::AllOf(HasSubstr("1.jsonl:2: \"text\" is a JSON number, no string"),
+                                   HasSubstr("--skip-invalid"))));
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "out"));
+  config.skip_invalid = true;
+  const PrepareReport report = prepare_dataset(config);
+  EXPECT_EQ(report.num_documents, 2);
+  EXPECT_EQ(report.num_invalid, 2);
+  EXPECT_THAT(report.first_invalid, HasSubstr("1.jsonl:2"));
+  config.json_key = "body";
+  EXPECT_THAT([&] { prepare_dataset(config); },
+              ThrowsMessage<DataError>(HasSubstr("hold no document (4 were left out)")));
+}
+
+TEST(Prepare, LeavesTheEndOfDocumentOutWhenAsked) {
+  const TemporaryDirectory directory;
+  write_text(directory / "1.txt", "ab\ncd\n");
+  PrepareConfig config = config_of(directory, "*.txt");
+  config.append_eod = false;
+  config.format = "lines";
+  const PrepareReport report = prepare_dataset(config);
+  EXPECT_EQ(report.num_documents, 2);
+  EXPECT_EQ(report.num_tokens, 4);
+  EXPECT_FALSE(report.has_eods);
+}
+
+TEST(Prepare, ReadsGzipAndNoticesATruncatedFile) {
+  const TemporaryDirectory directory;
+  const std::string text = "one\ntwo\n";
+  write_text(directory / "plain.txt", text);
+  {
+    gzFile file = ::gzopen((directory / "a.txt.gz").c_str(), "wb");
+    ASSERT_EQ(::gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+              static_cast<int>(text.size()));
+    ::gzclose(file);
+  }
+  PrepareConfig config = config_of(directory, "plain.txt");
+  prepare_dataset(config);
+  const std::string expected = testing::read_text(config.output + ".bin");
+  config.inputs = {directory / "a.txt.gz"};
+  prepare_dataset(config);
+  EXPECT_EQ(testing::read_text(config.output + ".bin"), expected);
+
+  const std::string compressed = testing::read_text(directory / "a.txt.gz");
+  write_text(directory / "b.txt.gz", compressed.substr(0, compressed.size() - 6));
+  config.inputs = {directory / "b.txt.gz"};
+  EXPECT_THAT([&] { prepare_dataset(config); },
+              ThrowsMessage<DataError>(HasSubstr("b.txt.gz is damaged")));
 }
 
 }  // namespace

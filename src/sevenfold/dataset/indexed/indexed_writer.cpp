@@ -23,11 +23,15 @@ void put(std::vector<char>& to, T value) {
 
 template <typename T>
 void encode(std::vector<char>& to, std::span<const int64_t> tokens) {
+  size_t end = to.size();
+  to.resize(end + tokens.size() * sizeof(T));
   for (const int64_t token : tokens) {
     SEVENFOLD_CHECK(
         token >= std::numeric_limits<T>::min() && token <= std::numeric_limits<T>::max(),
         "token id {} in {} bytes", token, sizeof(T));
-    put(to, static_cast<T>(token));
+    const T value = static_cast<T>(token);
+    std::memcpy(to.data() + end, &value, sizeof(T));
+    end += sizeof(T);
   }
 }
 

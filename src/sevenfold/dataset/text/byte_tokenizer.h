@@ -24,5 +24,8 @@ class ByteTokenizer final : public Tokenizer {
 // Tokens as text for a terminal: printable ASCII as it is, other bytes as \n, \t, \x1b, ..., end of
 // document as <eod>, anything else as <id>.
 std::string escape_tokens(std::span<const int64_t> tokens);
+// Text for one line of a terminal: line breaks, other control bytes and backslashes as above, what
+// is not UTF-8 as U+FFFD.
+std::string escape_text(std::string_view text);
 
 }  // namespace sevenfold

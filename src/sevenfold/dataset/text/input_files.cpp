@@ -8,11 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <utility>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dataset/text/byte_source.h"
 
 namespace sevenfold {
 namespace {
@@ -51,13 +51,9 @@ bool is_excluded(const std::string& path, const std::vector<std::string>& exclus
 }
 
 bool is_binary(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::array<char, kProbeBytes> head{};
-  file.read(head.data(), head.size());
-  // Short without having met the end of the file: it did not open or could not be read.
-  if (!file && !file.eof())
-    raise<ConfigError>("dataset: cannot read input {}: {}", path, std::strerror(errno));
-  return std::memchr(head.data(), 0, static_cast<size_t>(file.gcount())) != nullptr;
+  const size_t count = open_byte_source(path)->read(head);
+  return std::memchr(head.data(), 0, count) != nullptr;
 }
 
 // Why a path that is no text file cannot be used; empty: it can.

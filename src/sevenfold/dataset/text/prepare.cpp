@@ -1,51 +1,66 @@
 #include "sevenfold/dataset/text/prepare.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
+#include <thread>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/indexed/indexed_writer.h"
-#include "sevenfold/dataset/text/byte_tokenizer.h"
 #include "sevenfold/dataset/text/input_files.h"
+#include "sevenfold/dataset/text/ordered_workers.h"
+#include "sevenfold/dataset/text/text_block.h"
+#include "sevenfold/dataset/text/tokenizer.h"
 
 namespace sevenfold {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr int64_t kMaxWorkers = 1024;
 
 void check_config(const PrepareConfig& config) {
-  if (config.tokenizer != "byte")
-    raise<ConfigError>(
-        "dataset: tokenizer={}: only the byte tokenizer is there yet; use tokenizer byte, or "
-        "tokenize with Megatron's tools and name the resulting PREFIX",
-        config.tokenizer);
   const std::string& output = config.output;
   if (output.empty() || output.ends_with('/'))
     raise<ConfigError>("dataset: output \"{}\" names no file; give a prefix such as data/text",
                        output);
+  if (config.workers < 0 || config.workers > kMaxWorkers)
+    raise<ConfigError>("dataset: workers={}: 1 to {} threads, or 0 for one a core", config.workers,
+                       kMaxWorkers);
+  text_format(config.format, "");  // throws for a name that is none
 }
 
-// Appends one file as a document. Calls read(bytes) after each chunk.
-template <typename Read>
-void append_file(IndexedWriter& writer, const std::string& path, Read&& read) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> chunk(kChunkBytes);
-  std::vector<int64_t> tokens;
-  while (file) {
-    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    const auto count = static_cast<size_t>(file.gcount());
-    tokens.resize(count);
-    for (size_t i = 0; i < count; ++i) tokens[i] = static_cast<unsigned char>(chunk[i]);
-    writer.append(tokens);
-    read(static_cast<int64_t>(count));
+int64_t num_workers(const PrepareConfig& config) {
+  if (config.workers > 0) return config.workers;
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+EncodeOptions encode_options(const PrepareConfig& config, const Tokenizer& tokenizer) {
+  EncodeOptions options{.json_key = config.json_key, .eod_token_id = std::nullopt};
+  if (!config.append_eod) return options;
+  options.eod_token_id = tokenizer.eod_token_id();
+  if (!options.eod_token_id)
+    raise<ConfigError>(
+        "dataset: {} names no end-of-document token; name one (--eod-token), or write documents "
+        "without (--no-append-eod)",
+        tokenizer.name());
+  return options;
+}
+
+void note_invalid(const PrepareConfig& config, const EncodedBlock& block, PrepareReport& report) {
+  if (block.invalid.empty()) return;
+  if (!config.skip_invalid)
+    raise<DataError>("dataset: {}; mend it, or leave such documents out (--skip-invalid)",
+                     block.invalid.front());
+  if (report.num_invalid == 0) report.first_invalid = block.invalid.front();
+  report.num_invalid += static_cast<int64_t>(block.invalid.size());
+}
+
+void write_block(IndexedWriter& writer, const EncodedBlock& block) {
+  const std::span<const int64_t> ids(block.ids);
+  size_t done = 0;
+  for (const size_t end : block.document_ends) {
+    writer.append(ids.subspan(done, end - done));
+    writer.end_document();
+    done = end;
   }
-  // A stream that failed before the end of the file did not open or could not be read.
-  if (!file.eof())
-    raise<ConfigError>("dataset: cannot read input {}: {}", path, std::strerror(errno));
-  const int64_t eod = ByteTokenizer::kEodTokenId;
-  writer.append({&eod, 1});
-  writer.end_document();
+  writer.append(ids.subspan(done));
 }
 
 }  // namespace
@@ -53,23 +68,46 @@ void append_file(IndexedWriter& writer, const std::string& path, Read&& read) {
 PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareProgress& progress) {
   check_config(config);
   const InputFiles inputs = find_input_files(config.inputs);
-  const int64_t total = inputs.num_bytes();
+  const auto tokenizer = open_tokenizer(
+      config.tokenizer,
+      {.eod_token = config.eod_token, .add_special_tokens = config.add_special_tokens});
+  const EncodeOptions options = encode_options(config, *tokenizer);
 
-  PrepareReport report;
-  IndexedWriter writer(config.output, element_type_for(ByteTokenizer::kVocabSize));
-  for (const InputFile& input : inputs.files) {
-    append_file(writer, input.path, [&](int64_t bytes) {
-      report.input_bytes += bytes;
-      if (progress) progress(report.input_bytes, total);
-    });
+  PrepareReport report{.output = config.output,
+                       .input_bytes = inputs.num_bytes(),
+                       .vocab_size = tokenizer->vocab_size(),
+                       .eod_token_id = tokenizer->eod_token_id(),
+                       .has_eods = config.append_eod,
+                       .num_workers = num_workers(config),
+                       .skipped = inputs.skipped};
+  IndexedWriter writer(config.output, element_type_for(report.vocab_size));
+  BlockReader reader(inputs.files, config.format, tokenizer->is_splittable());
+  OrderedWorkers<TextBlock, EncodedBlock> workers(report.num_workers, [&](const TextBlock& block) {
+    return encode_block(block, *tokenizer, options);
+  });
+
+  // Two blocks for each worker keep all busy while this thread writes.
+  const auto max_pending = static_cast<size_t>(2 * report.num_workers);
+  for (bool is_reading = true; is_reading || workers.num_pending() > 0;) {
+    while (is_reading && workers.num_pending() < max_pending) {
+      auto block = reader.next();
+      is_reading = block.has_value();
+      if (block) workers.put(std::move(*block));
+    }
+    if (workers.num_pending() == 0) break;
+    const EncodedBlock block = workers.take();
+    note_invalid(config, block, report);
+    write_block(writer, block);
+    if (progress) progress(block.num_bytes_done, report.input_bytes);
   }
+  if (writer.num_documents() == 0)
+    raise<DataError>(
+        "dataset: the {} input files hold no document ({} were left out); check the inputs and "
+        "their format",
+        inputs.files.size(), report.num_invalid);
   writer.finish();
-  report.output = config.output;
   report.num_documents = writer.num_documents();
   report.num_tokens = writer.num_tokens();
-  report.vocab_size = ByteTokenizer::kVocabSize;
-  report.eod_token_id = ByteTokenizer::kEodTokenId;
-  report.skipped = inputs.skipped;
   return report;
 }
 

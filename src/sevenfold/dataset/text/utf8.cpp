@@ -1,13 +1,7 @@
 #include "sevenfold/dataset/text/utf8.h"
 
-#include <utf8proc.h>
-
-#include <algorithm>
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
-#include <memory>
-
-#include "sevenfold/core/error.h"
 
 namespace sevenfold {
 namespace {
@@ -47,21 +41,6 @@ size_t skip_ascii(std::string_view text, size_t from) {
   return from;
 }
 
-utf8proc_option_t options_of(NormalForm form) {
-  const int stable = UTF8PROC_STABLE;
-  switch (form) {
-    case NormalForm::kNfc:
-      return static_cast<utf8proc_option_t>(stable | UTF8PROC_COMPOSE);
-    case NormalForm::kNfd:
-      return static_cast<utf8proc_option_t>(stable | UTF8PROC_DECOMPOSE);
-    case NormalForm::kNfkc:
-      return static_cast<utf8proc_option_t>(stable | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
-    case NormalForm::kNfkd:
-      return static_cast<utf8proc_option_t>(stable | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
-  }
-  return UTF8PROC_STABLE;
-}
-
 }  // namespace
 
 std::optional<size_t> find_invalid_utf8(std::string_view text) {
@@ -88,21 +67,6 @@ std::string replace_invalid_utf8(std::string_view text) {
     at += sequence.num_bytes;
   }
   return replaced;
-}
-
-std::string normalize(std::string_view text, NormalForm form) {
-  // Nothing below U+0300, whose first byte is 0xcc, changes in form C; nothing in ASCII in any.
-  const unsigned char first_to_change = form == NormalForm::kNfc ? 0xcc : 0x80;
-  if (std::all_of(text.begin(), text.end(),
-                  [&](char c) { return static_cast<unsigned char>(c) < first_to_change; }))
-    return std::string(text);
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_of(form));
-  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
-  SEVENFOLD_CHECK(size >= 0, "utf8proc: {}", utf8proc_errmsg(size));
-  return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(size)};
 }
 
 }  // namespace sevenfold

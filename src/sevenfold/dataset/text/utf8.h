@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,9 +13,5 @@ std::optional<size_t> find_invalid_utf8(std::string_view text);
 
 // Every maximal part of a broken sequence as U+FFFD, as Python's errors="replace" gives it.
 std::string replace_invalid_utf8(std::string_view text);
-
-enum class NormalForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
-// `text` must be UTF-8.
-std::string normalize(std::string_view text, NormalForm form);
 
 }  // namespace sevenfold

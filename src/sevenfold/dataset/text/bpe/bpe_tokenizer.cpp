@@ -7,6 +7,7 @@
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/text/bpe/byte_alphabet.h"
 #include "sevenfold/dataset/text/bpe/piece_cache.h"
+#include "sevenfold/dataset/text/utf8.h"
 
 namespace sevenfold {
 namespace {

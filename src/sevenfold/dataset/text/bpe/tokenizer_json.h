@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sevenfold/dataset/text/bpe/added_tokens.h"
-#include "sevenfold/dataset/text/utf8.h"
+#include "sevenfold/dataset/text/bpe/normal_form.h"
 
 namespace sevenfold {
 
