@@ -47,7 +47,7 @@ TEST(LoadConfig, ReadsTheSmallLlama) {
   EXPECT_EQ(config.learning_rate.style, DecayStyle::kConstant);
   EXPECT_EQ(config.learning_rate.warmup_samples, 0);
   EXPECT_EQ(config.learning_rate.decay_samples, 4 * 8);
-  EXPECT_EQ(config.data.train_prefix, "D1");
+  EXPECT_EQ(config.data.train.prefixes, std::vector<std::string>{"D1"});
   EXPECT_EQ(config.data.eod_token_id, 0);
   EXPECT_TRUE(config.data.eod_mask_loss);
   EXPECT_FALSE(config.data.shuffle);
@@ -146,7 +146,7 @@ TEST(LoadConfig, PreparesTextWithTheByteTokenizer) {
       {"train_data_path=null", "vocab_size=null", "eod_mask_loss=true"});
   EXPECT_TRUE(config.unsupported.empty());
   EXPECT_EQ(config.model.vocab_size, 257);
-  EXPECT_EQ(config.data.data_prefix, "cache/text");
+  EXPECT_EQ(config.data.data.prefixes, std::vector<std::string>{"cache/text"});
   EXPECT_EQ(config.data.eod_token_id, 256);
   ASSERT_TRUE(config.data.prepare.has_value());
   EXPECT_THAT(config.data.prepare->inputs, ::testing::ElementsAre("*.txt", "b"));

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <map>
+#include <random>
 
 #include "dataset/golden.h"
 #include "sevenfold/dataset/gpt_dataset.h"
@@ -32,7 +32,15 @@ TEST(Batch, TrainsTheLabelsWhoseInputEndsNoDocument) {
   EXPECT_THAT(trained_tokens("D4"), ElementsAre(32, 0, 16, 4, 0, 2, 8, 31));
 }
 
-TEST(Batch, EqualsMegatronsTokensLabelsAndMasks) {
+// Empty where nothing is reset: the reader takes 0 .. S-1 and 0.
+void expect_rows(const std::vector<int64_t>& values, const nlohmann::json& entry, bool is_reset) {
+  EXPECT_EQ(!values.empty(), is_reset);
+  if (is_reset) {
+    EXPECT_EQ(values, entry.get<std::vector<int64_t>>());
+  }
+}
+
+TEST(Batch, EqualsMegatronsTokensLabelsMasksAndPositions) {
   const TemporaryDirectory directory;
   for (const auto& entry : testing::megatron_golden()["masks"]) {
     SCOPED_TRACE(entry.dump());
@@ -43,12 +51,16 @@ TEST(Batch, EqualsMegatronsTokensLabelsAndMasks) {
                                     .seed = entry["seed"]});
     MaskOptions masks;
     masks.eod_mask_loss = entry["eod_mask_loss"];
+    masks.reset_position_ids = entry["reset_position_ids"];
+    masks.reset_attention_mask = entry["reset_attention_mask"];
     masks.eod_token_id = entry["eod"].get<int64_t>();
     if (entry["pad"] >= 0) masks.pad_token_id = entry["pad"].get<int64_t>();
     const TokenBatch batch = read_batch(samples, std::array{entry["sample"].get<int64_t>()}, masks);
     EXPECT_EQ(batch.inputs, entry["tokens"].get<std::vector<int64_t>>());
     EXPECT_EQ(batch.labels, entry["labels"].get<std::vector<int64_t>>());
     EXPECT_EQ(batch.loss_mask, entry["loss_mask"].get<std::vector<uint8_t>>());
+    expect_rows(batch.positions, entry["position_ids"], masks.reset_position_ids);
+    expect_rows(batch.first_key, entry["attention_first_visible"], masks.reset_attention_mask);
   }
 }
 
@@ -66,44 +78,46 @@ TEST(Batch, StacksSequencesAndCountsTheirTrainedLabels) {
   EXPECT_EQ(batch.num_unmasked, 3);
 }
 
-TEST(Batch, SampleIdsAreMegatronsSingleOrder) {
-  for (const auto& entry : testing::megatron_golden()["sampler"]) {
-    SCOPED_TRACE(entry["dp"].dump() + " ranks, micro batch " + entry["micro_batch"].dump());
-    for (size_t rank = 0; rank < entry["ranks"].size(); ++rank) {
-      const auto& batches = entry["ranks"][rank];
-      for (size_t m = 0; m < batches.size(); ++m) {
-        const MicrobatchPlace place = {.consumed = entry["consumed"],
-                                       .microbatch = static_cast<int64_t>(m),
-                                       .dp_rank = static_cast<int64_t>(rank),
-                                       .dp_size = entry["dp"],
-                                       .micro_batch_size = entry["micro_batch"]};
-        EXPECT_EQ(sample_ids(place, entry["total"]), batches[m].get<std::vector<int64_t>>());
-      }
+// The definitions, one query at a time: a token belongs to the document of the last end before it.
+TEST(Batch, PositionsAndFirstKeysEqualTheirDefinitionsOnRandomTokens) {
+  constexpr size_t kLength = 40;
+  std::mt19937 engine(8);
+  for (int trial = 0; trial < 200; ++trial) {
+    TokenBatch batch;
+    batch.seq_length = kLength;
+    std::vector<int64_t> tokens(kLength + 1);
+    for (int64_t& token : tokens) token = engine() % 5;
+    append_sequence(batch, tokens,
+                    {.reset_position_ids = true, .reset_attention_mask = true, .eod_token_id = 3});
+    for (size_t q = 0; q < kLength; ++q) {
+      size_t first = q;
+      while (first > 0 && tokens[first - 1] != 3) --first;
+      ASSERT_EQ(batch.first_key[q], static_cast<int64_t>(first));
+      ASSERT_EQ(batch.positions[q], static_cast<int64_t>(q - first));
+      ASSERT_EQ(batch.loss_mask[q], 1);
     }
   }
 }
 
-TEST(Batch, SampleIdsWrapAroundTheEndOfTheData) {
-  EXPECT_THAT(
-      sample_ids(
-          {.consumed = 16, .microbatch = 1, .dp_rank = 1, .dp_size = 2, .micro_batch_size = 3}, 10),
-      ElementsAre(5, 6, 7));
-  EXPECT_THAT(sample_ids({.consumed = 8, .micro_batch_size = 4}, 10), ElementsAre(8, 9, 0, 1));
+TEST(Batch, BordersAreCountedWithinEachRow) {
+  TokenBatch batch;
+  batch.seq_length = 4;
+  const MaskOptions masks = {
+      .reset_position_ids = true, .reset_attention_mask = true, .eod_token_id = 0};
+  append_sequence(batch, std::array<int64_t, 5>{1, 0, 2, 3, 0}, masks);
+  append_sequence(batch, std::array<int64_t, 5>{0, 0, 4, 0, 0}, masks);
+  EXPECT_THAT(batch.positions, ElementsAre(0, 1, 0, 1, 0, 0, 0, 1));
+  EXPECT_THAT(batch.first_key, ElementsAre(0, 0, 2, 2, 0, 1, 2, 2));
 }
 
-TEST(Batch, GlobalBatchDoesNotDependOnTheLayout) {
-  const auto global_batch = [](int64_t dp_size, int64_t micro_batch_size) {
-    std::map<int64_t, int64_t> ids;  // by place in the stream
-    for (int64_t m = 0; m < 24 / (dp_size * micro_batch_size); ++m)
-      for (int64_t r = 0; r < dp_size; ++r) {
-        const MicrobatchPlace place = {48, m, r, dp_size, micro_batch_size};
-        int64_t position = place.first_sample();
-        for (const int64_t id : sample_ids(place, 70)) ids[position++] = id;
-      }
-    return ids;
-  };
-  for (const auto& [dp_size, micro_batch_size] : {std::pair{2, 1}, {4, 2}, {3, 4}, {1, 24}})
-    EXPECT_EQ(global_batch(dp_size, micro_batch_size), global_batch(1, 1));
+TEST(Batch, LeavesPaddingUntrainedAndReadsItAsZero) {
+  TokenBatch batch;
+  batch.seq_length = 4;
+  append_sequence(batch, std::array<int64_t, 5>{5, 9, 5, kPaddingTokenId, kPaddingTokenId},
+                  {.pad_token_id = 9});
+  EXPECT_THAT(batch.inputs, ElementsAre(5, 0, 5, 0));
+  EXPECT_THAT(batch.labels, ElementsAre(0, 5, 0, 0));
+  EXPECT_THAT(batch.loss_mask, ElementsAre(0, 1, 0, 0));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dataset/indexed/indexed_dataset.h"
 #include "support/fixtures.h"
 
 namespace sevenfold {

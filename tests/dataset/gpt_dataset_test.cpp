@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <fstream>
 #include <thread>
 
 #include "dataset/golden.h"
 #include "sevenfold/core/error.h"
+#include "sevenfold/dataset/batch.h"
 
 namespace sevenfold {
 namespace {
@@ -30,37 +33,36 @@ GptDataset unshuffled(const TemporaryDirectory& directory, const std::string& na
                            .shuffle = false});
 }
 
-// Tokens, then labels, of the first samples of a golden entry.
-std::vector<int64_t> tokens_then_labels(const GptDataset& samples, int64_t count) {
-  std::vector<int64_t> all;
-  for (int64_t k = 0; k < count; ++k) {
-    const auto tokens = read_sample(samples, k);
-    all.insert(all.end(), tokens.begin(), tokens.end() - 1);
-    all.insert(all.end(), tokens.begin() + 1, tokens.end());
-  }
-  return all;
-}
-
 void expect_golden_tokens(const nlohmann::json& entry) {
   const TemporaryDirectory directory;
   const auto golden = testing::golden_case(directory, entry);
-  if (!golden.options.drop_last || !golden.options.extra_token) return;  // no data set of ours
-  SCOPED_TRACE(entry["dataset"].dump() + " samples " + entry["num_samples"].dump());
+  SCOPED_TRACE(entry["dataset"].dump() + " samples " + entry["num_samples"].dump() + " of " +
+               entry["split"].dump());
   const GptDataset samples(golden.data, {.sequences = golden.sequences,
                                          .seq_length = golden.options.seq_length,
                                          .vocab_size = 65536,
                                          .num_samples = golden.options.num_samples,
-                                         .seed = golden.options.seed});
+                                         .seed = golden.options.seed,
+                                         .drop_last = golden.options.drop_last,
+                                         .extra_token = golden.options.extra_token});
   EXPECT_EQ(samples.num_samples(), entry["length"].get<int64_t>());
-  const int64_t count = entry["tokens_then_labels_of_first"];
-  EXPECT_EQ(testing::fnv1a64_of(tokens_then_labels(samples, count)),
-            entry["tokens_then_labels"]["fnv1a64"]);
+  testing::expect_array(testing::tokens_then_labels(samples, entry["tokens_then_labels_of_first"]),
+                        entry["tokens_then_labels"]);
+  const TokenBatch first = read_batch(samples, std::array{int64_t{0}}, {});
+  EXPECT_EQ(first.inputs, entry["sample0"]["tokens"].get<std::vector<int64_t>>());
+  EXPECT_EQ(first.labels, entry["sample0"]["labels"].get<std::vector<int64_t>>());
+  EXPECT_EQ(first.loss_mask, entry["sample0"]["loss_mask"].get<std::vector<uint8_t>>());
 }
 
 TEST(GptDataset, GivesMegatronsTokens) {
   for (const auto& entry : testing::megatron_golden()["gpt"]) expect_golden_tokens(entry);
+  EXPECT_EQ(testing::megatron_golden()["gpt"].size(), 48U);
+}
+
+TEST(GptDataset, GivesMegatronsTokensWithPartialSamplesOddDataAndNoExtraToken) {
   for (const auto& entry : testing::megatron_golden()["gpt_variants"])
     if (!entry.contains("error")) expect_golden_tokens(entry);
+  EXPECT_EQ(testing::megatron_golden()["gpt_variants"].size(), 20U);
 }
 
 TEST(GptDataset, WithoutShuffleIsTheStreamOfDocuments) {
@@ -117,6 +119,50 @@ TEST(GptDataset, IndexesMoreThan32BitsOfTokens) {
   EXPECT_EQ(samples.num_samples(), (3'000'000'000 - 1) / 4096);
   EXPECT_EQ(samples.index().starts.back(),
             (SampleStart{2, 4096 * samples.num_samples() - 2'000'000'000}));
+}
+
+TEST(GptDataset, ReadsTokensOfFourBytesPast32BitOffsets) {
+  const TemporaryDirectory directory;
+  testing::write_d5(directory / "d5");
+  const GptDataset samples(std::make_shared<const IndexedDataset>(directory / "d5"),
+                           {.sequences = {1, 2}, .seq_length = 3, .vocab_size = 100});
+  EXPECT_THAT(read_sample(samples, 0), ElementsAre(11, 22, 33, 44));  // from byte 4.8e9 on
+}
+
+TEST(GptDataset, ReadsTokensOfTwoBytesPast32BitOffsets) {
+  const TemporaryDirectory directory;
+  testing::write_d6(directory / "d6");
+  std::fstream file(directory / "d6.bin", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(6'000'000'000 - 4);
+  file.write("\x07\x00\x09\x00", 4);
+  file.close();
+  const auto data = std::make_shared<const IndexedDataset>(directory / "d6");
+  const GptDataset samples(
+      data, {.sequences = {2, 3}, .seq_length = 333'667, .vocab_size = 100, .shuffle = false});
+  const std::vector<int64_t> tokens = read_sample(samples, 2996);  // 2997 * 333,667 = 1e9 - 1
+  EXPECT_EQ(samples.num_samples(), 2997);
+  EXPECT_EQ(tokens[tokens.size() - 2], 7);
+  EXPECT_EQ(tokens.back(), 9);
+}
+
+// Documents of equal length: whatever their order, sample k starts at token k*S of the epochs.
+TEST(GptDataset, ShufflesTwoEpochsOfThreeThousandMillionTokens) {
+  constexpr int64_t kDocument = 1'000'000'000;
+  constexpr int64_t kSeqLength = 1'000'003;
+  const TemporaryDirectory directory;
+  testing::write_d6(directory / "d6");
+  const auto data = std::make_shared<const IndexedDataset>(directory / "d6");
+  const GptDataset samples(data, {.sequences = data->all_sequences(),
+                                  .seq_length = kSeqLength,
+                                  .vocab_size = 100,
+                                  .num_samples = 5000});
+  EXPECT_EQ(samples.index().num_epochs, 2);
+  EXPECT_EQ(samples.num_samples(), (2 * 3 * kDocument - 1) / kSeqLength);
+  const auto starts = samples.index().starts;
+  for (size_t k = 0; k < starts.size(); ++k) {
+    const int64_t token = static_cast<int64_t>(k) * kSeqLength;
+    ASSERT_EQ(starts[k], (SampleStart{token / kDocument, token % kDocument})) << k;
+  }
 }
 
 TEST(GptDataset, RefusesATokenBeyondTheVocabulary) {

@@ -3,8 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <map>
 
+#include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
 
 namespace sevenfold {
@@ -48,6 +49,30 @@ TEST(BatchLoader, WrapsModuloTheNumberOfSamples) {
       testing::m0_experiment(directory, "D3", 2, {{"global_batch_size", 4}});
   EXPECT_EQ(trained_tokens(experiment, {.dp_rank = 1, .dp_size = 2}, 6),
             (std::vector<int64_t>{31, 1}));
+}
+
+// The order depends on dp; the one rank that a layout is compared with follows the layout's.
+TEST(BatchLoader, OneRankReadsWhatALayoutReadsInCyclicOrder) {
+  const TemporaryDirectory directory;
+  for (const bool sharded : {true, false}) {
+    testing::Experiment experiment = testing::m0_experiment(directory, "D1", 2);
+    experiment.config.data.loader = LoaderKind::kCyclic;
+    experiment.config.data.data_sharding = sharded;
+    const auto inputs = [&](const Config& config, BatchPlace place) {
+      const BatchLoader loader(config, *experiment.data, place, at::kDouble);
+      std::map<int64_t, std::vector<int64_t>> rows;  // by place in the stream
+      for (const Microbatch& microbatch : loader.step(64, config.batch.num_microbatches)) {
+        const at::Tensor row = microbatch.inputs_BT[0].contiguous();
+        const int64_t* data = row.data_ptr<int64_t>();
+        rows[microbatch.sample_ids.at(0)] = {data, data + row.numel()};
+      }
+      return rows;
+    };
+    auto layout = inputs(experiment.config, {.dp_rank = 0, .dp_size = 2});
+    layout.merge(inputs(experiment.config, {.dp_rank = 1, .dp_size = 2}));
+    EXPECT_EQ(layout.size(), 8U);
+    EXPECT_EQ(inputs(one_rank_config(experiment.config), {}), layout);
+  }
 }
 
 TEST(BatchLoader, ShiftsLabelsByOneOnTheWholeSequence) {

@@ -15,7 +15,7 @@ namespace sevenfold::testing {
 // loaded from it.
 struct Experiment {
   Config config;
-  std::unique_ptr<GptDataset> data;
+  std::unique_ptr<SampleSource> data;
 };
 
 // Overrides of M0 (field cases: 43,616 parameters, SGD, fp64, hot start, no shuffle); keys are

@@ -148,20 +148,18 @@ struct BlendConfig {
 enum class LoaderKind : uint8_t { kSingle, kCyclic };
 
 struct DataConfig {
-  // The whole of what data_path and the paths of the parts say; the prefixes below are the first of
-  // each and go when everybody reads the blends.
+  // One of: `data`, cut by `split`, or data sets of each part.
   BlendConfig data, train, valid, test;
   LoaderKind loader = LoaderKind::kSingle;
   bool data_sharding = true;  // cyclic: each rank draws from a part of its own
+  // cyclic: the dp size whose order is read; 0: the mesh's own. (One rank that is compared with a
+  // layout reads what the layout reads.)
+  int64_t order_dp_size = 0;
   bool reset_position_ids = false;
   bool reset_attention_mask = false;
   std::optional<int64_t> pad_token_id;
-  std::string cache_directory;  // data_cache_path; empty: beside the data
-  double surplus = 0.005;       // mid_level_dataset_surplus
-  // Megatron prefixes. One of: `data` cut by `split`, or per-split files.
-  std::string data_prefix;
-  std::string train_prefix;
-  std::string valid_prefix;
+  std::string cache_directory;       // data_cache_path; empty: beside the data
+  double surplus = 0.005;            // mid_level_dataset_surplus
   std::string split = "969, 30, 1";  // mock data: always "1,1,1"
   bool shuffle = true;
   bool mock_data = false;

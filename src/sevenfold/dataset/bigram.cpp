@@ -10,7 +10,7 @@ namespace {
 
 // Calls visit(first, second) for all consecutive tokens of the range, document borders included.
 template <typename Visit>
-void for_each_pair(const IndexedDataset& data, SequenceRange range, int64_t vocab_size,
+void for_each_pair(const SequenceSource& data, SequenceRange range, int64_t vocab_size,
                    Visit&& visit) {
   int64_t before = -1;
   for_each_piece(data, range,
@@ -25,8 +25,8 @@ void for_each_pair(const IndexedDataset& data, SequenceRange range, int64_t voca
 
 }  // namespace
 
-double bigram_cross_entropy(const IndexedDataset& train, SequenceRange train_range,
-                            const IndexedDataset& valid, SequenceRange valid_range,
+double bigram_cross_entropy(const SequenceSource& train, SequenceRange train_range,
+                            const SequenceSource& valid, SequenceRange valid_range,
                             int64_t vocab_size) {
   if (vocab_size > kMaxBigramVocab)
     raise<ConfigError>("dataset: bigram counts are kept for vocabularies up to {}, vocab_size={}",
@@ -49,7 +49,7 @@ double bigram_cross_entropy(const IndexedDataset& train, SequenceRange train_ran
   if (count == 0)
     raise<DataError>(
         "dataset: {}: documents {}..{} hold fewer than two tokens; nothing can be evaluated",
-        valid.prefix(), valid_range.begin, valid_range.end);
+        valid.name(), valid_range.begin, valid_range.end);
   return sum / static_cast<double>(count);
 }
 

@@ -15,8 +15,8 @@ inline constexpr int64_t kMaxBigramVocab = 4096;
 // file order. Throws ConfigError for a larger vocabulary, DataError when `valid` has fewer than two
 // tokens.
 double bigram_cross_entropy(const GptDataset& train, const GptDataset& valid, int64_t vocab_size);
-double bigram_cross_entropy(const IndexedDataset& train, SequenceRange train_range,
-                            const IndexedDataset& valid, SequenceRange valid_range,
+double bigram_cross_entropy(const SequenceSource& train, SequenceRange train_range,
+                            const SequenceSource& valid, SequenceRange valid_range,
                             int64_t vocab_size);
 
 }  // namespace sevenfold

@@ -1,67 +1,200 @@
 #include "sevenfold/dataset/data_sources.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
+#include "sevenfold/dataset/blended_source.h"
+#include "sevenfold/dataset/indexed/indexed_dataset.h"
+#include "sevenfold/dataset/mock_documents.h"
 #include "sevenfold/dataset/order/split.h"
 
 namespace sevenfold {
 namespace {
 
-std::unique_ptr<GptDataset> open_part(std::shared_ptr<const IndexedDataset> data,
-                                      SequenceRange sequences, std::optional<int64_t> num_samples,
-                                      const DataConfig& config, const DataRequest& request) {
-  GptDatasetOptions options;
-  options.sequences = sequences;
-  options.seq_length = request.seq_length;
-  options.vocab_size = request.vocab_size;
-  options.num_samples = num_samples;
-  options.seed = request.seed;
-  options.shuffle = config.shuffle;
-  auto part = std::make_unique<GptDataset>(std::move(data), options);
-  part->validate_tokens();
-  return part;
+using Samples = std::unique_ptr<SampleSource>;
+using Data = std::shared_ptr<const SequenceSource>;
+
+// One part (training, validation or test) of an experiment.
+struct Part {
+  Split split = Split::kTrain;
+  std::optional<int64_t> num_samples;  // asked; none: all, once
+};
+
+// A set of weight 0 gives no samples and is not opened.
+BlendConfig without_unused(const BlendConfig& blend) {
+  if (blend.weights.empty()) return blend;
+  SEVENFOLD_CHECK_EQ(blend.weights.size(), blend.prefixes.size());
+  BlendConfig used;
+  for (size_t d = 0; d < blend.prefixes.size(); ++d) {
+    if (!(blend.weights[d] >= 0.0 && blend.weights[d] <= 1e300))
+      raise<ConfigError>("dataset: the weight of {} is {}; weights are numbers of at least 0",
+                         blend.prefixes[d], blend.weights[d]);
+    if (blend.weights[d] == 0.0) continue;
+    used.prefixes.push_back(blend.prefixes[d]);
+    used.weights.push_back(blend.weights[d]);
+  }
+  if (used.prefixes.empty())
+    raise<ConfigError>("dataset: all {} data sets have weight 0; give one of them a weight",
+                       blend.prefixes.size());
+  return used;
 }
 
-void check_config(const DataConfig& config, bool wants_valid) {
-  if (config.mock_data)
+// Opens the parts of an experiment one after the other; files that parts share are opened once.
+class PartOpener {
+ public:
+  PartOpener(const DataConfig& config, const DataRequest& request)
+      : config_(config), request_(request), split_(config.split) {
+    if (config.mock_data) {
+      use_mock_data();
+      return;
+    }
+    shared_ = without_unused(config.data);
+    for (const std::string& prefix : shared_.prefixes)
+      shared_files_.push_back(std::make_shared<const IndexedDataset>(prefix));
+  }
+
+  Samples open(const BlendConfig& own, const Part& part) {
+    is_cut_ = !shared_.empty();
+    const BlendConfig blend = is_cut_ ? shared_ : without_unused(own);
+    files_ = shared_files_;
+    if (!is_cut_)
+      for (const std::string& prefix : blend.prefixes)
+        files_.push_back(std::make_shared<const IndexedDataset>(prefix));
+    // A file of its own is asked for all the samples, whatever weight it has.
+    const bool is_one = blend.prefixes.size() == 1 && (blend.weights.empty() || !is_cut_);
+    if (is_one) return open_set(0, part, config_.shuffle ? part.num_samples : std::nullopt);
+    return blend.weights.empty() ? blend_by_size(part) : blend_by_weight(blend.weights, part);
+  }
+
+  const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  void use_mock_data() {
+    const int64_t eod = config_.eod_token_id.value_or(request_.vocab_size - 1);
+    if (eod >= request_.vocab_size)
+      raise<ConfigError>("dataset: mock_data ends documents with token {}, beyond vocab_size={}",
+                         eod, request_.vocab_size);
+    shared_files_ = {std::make_shared<const MockDocuments>(request_.vocab_size, eod)};
+    shared_.prefixes = {shared_files_[0]->name()};
+    split_ = MockDocuments::kSplit;
+  }
+
+  std::unique_ptr<GptDataset> open_set(size_t set, const Part& part,
+                                       std::optional<int64_t> num_samples) const {
+    GptDatasetOptions options;
+    options.sequences =
+        is_cut_ ? require_split(split_, *files_[set], part.split) : files_[set]->all_sequences();
+    options.seq_length = request_.seq_length;
+    options.vocab_size = request_.vocab_size;
+    options.num_samples = num_samples;
+    options.seed = request_.seed;
+    options.shuffle = config_.shuffle;
+    options.cache.directory = cache_directory(set);
+    options.cache.notice = [this](const std::string& text) { notices_ = {text}; };
+    auto samples = std::make_unique<GptDataset>(files_[set], options);
+    samples->validate_tokens();
+    return samples;
+  }
+
+  // Beside the data, where nothing else is said. Made-up data has no place of its own.
+  std::string cache_directory(size_t set) const {
+    if (!config_.cache_directory.empty() || config_.mock_data) return config_.cache_directory;
+    return files_[set]->name() + ".cache";
+  }
+
+  Samples blend_by_weight(const std::vector<double>& given, const Part& part) const {
+    if (!part.num_samples)
+      raise<ConfigError>(
+          "dataset: full validation reads every sample once, so weights cannot be followed; name "
+          "the prefixes without weights or set full_validation=false");
+    const std::vector<double> weights = normalize(given);
+    const std::vector<int64_t> targets = blend_targets(weights, *part.num_samples);
+    const int64_t size = std::accumulate(targets.begin(), targets.end(), int64_t{0});
+    // Megatron normalizes what is normalized, which moves last bits and so the order.
+    BlendIndex index = blend(normalize(weights), size);
+    const std::vector<int64_t> taken = samples_taken(index, targets.size());
+    std::vector<Samples> sets;
+    for (size_t d = 0; d < targets.size(); ++d) {
+      sets.push_back(open_set(d, part, with_surplus(targets[d], config_.surplus)));
+      // Many sets of tiny weight round the size up, and a large set then gives more than its target
+      // and the surplus; Megatron stops there with an IndexError.
+      if (sets[d]->num_samples() < taken[d]) sets[d] = open_set(d, part, taken[d]);
+    }
+    return std::make_unique<BlendedSource>(std::move(sets), std::move(index));
+  }
+
+  // Without weights every set gives one epoch, in proportion to its size.
+  Samples blend_by_size(const Part& part) const {
+    std::vector<Samples> sets;
+    std::vector<int64_t> sizes;
+    for (size_t d = 0; d < files_.size(); ++d) {
+      sets.push_back(open_set(d, part, std::nullopt));
+      sizes.push_back(sets.back()->num_samples());
+    }
+    if (!part.num_samples)
+      return std::make_unique<BlendedSource>(std::move(sets), blend_exhaustive(sizes));
+    const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    check_one_epoch_is_enough(part, total);
+    const std::vector<double> weights(sizes.begin(), sizes.end());
+    return std::make_unique<BlendedSource>(
+        std::move(sets), blend(normalize(weights), std::min(*part.num_samples, total)));
+  }
+
+  void check_one_epoch_is_enough(const Part& part, int64_t total) const {
+    if (part.split != Split::kTrain || !config_.shuffle || *part.num_samples <= total ||
+        config_.loader == LoaderKind::kCyclic)
+      return;
     raise<ConfigError>(
-        "dataset: mock_data=true is not there yet; name a file with data_path, made by "
-        "`sevenfold data prepare`");
-  if (!config.data_prefix.empty()) return;
-  if (config.train_prefix.empty())
+        "dataset: training takes {} samples, but {} data sets without weights are read once and "
+        "hold {}; write weight prefix weight prefix ... to repeat them",
+        with_commas(*part.num_samples), files_.size(), with_commas(total));
+  }
+
+  const DataConfig& config_;
+  const DataRequest& request_;
+  std::string split_;
+  BlendConfig shared_;  // cut by the split string
+  std::vector<Data> shared_files_;
+  std::vector<Data> files_;  // of the part being opened
+  bool is_cut_ = false;
+  mutable std::vector<std::string> notices_;  // one for all parts and sets
+};
+
+void check_config(const DataConfig& config, const DataRequest& request) {
+  if (config.mock_data || !config.data.empty()) return;
+  if (config.train.empty())
     raise<ConfigError>(
         "dataset: the experiment names no training data; set data_path (or "
         "train_data_path) to a PREFIX made by `sevenfold data prepare`");
-  if (wants_valid && config.valid_prefix.empty())
+  if (request.valid_samples != 0 && config.valid.empty())
     raise<ConfigError>(
         "dataset: train_data_path is set but valid_data_path is not; name validation data "
         "or set eval_iters=0");
+  if (request.test_samples != 0 && config.test.empty())
+    raise<ConfigError>(
+        "dataset: train_data_path is set but test_data_path is not; name test data or do without");
 }
 
 }  // namespace
 
 DataSources open_data(const DataConfig& config, const DataRequest& request) {
-  const bool wants_valid = request.valid_samples != 0;
-  check_config(config, wants_valid);
+  check_config(config, request);
+  PartOpener opener(config, request);
   DataSources sources;
-  const auto part = [&](const std::string& own_prefix, Split split,
-                        std::shared_ptr<const IndexedDataset> whole,
-                        std::optional<int64_t> num_samples) {
-    if (whole) {
-      const SequenceRange range = require_split(config.split, *whole, split);
-      return open_part(std::move(whole), range, num_samples, config, request);
-    }
-    auto data = std::make_shared<const IndexedDataset>(own_prefix);
-    const SequenceRange range = data->all_sequences();
-    return open_part(std::move(data), range, num_samples, config, request);
-  };
-  std::shared_ptr<const IndexedDataset> whole;
-  if (!config.data_prefix.empty())
-    whole = std::make_shared<const IndexedDataset>(config.data_prefix);
-  sources.train = part(config.train_prefix, Split::kTrain, whole, request.train_samples);
-  if (wants_valid)
-    sources.valid = part(config.valid_prefix, Split::kValid, whole, request.valid_samples);
+  sources.train = opener.open(config.train, {Split::kTrain, request.train_samples});
+  if (request.valid_samples != 0)
+    sources.valid = opener.open(config.valid, {Split::kValid, request.valid_samples});
+  if (request.test_samples != 0)
+    sources.test = opener.open(config.test, {Split::kTest, request.test_samples});
+  sources.notices = opener.notices();
+  sources.train_text = dynamic_cast<const GptDataset*>(sources.train.get());
+  sources.valid_text = dynamic_cast<const GptDataset*>(sources.valid.get());
   return sources;
 }
 

@@ -4,35 +4,41 @@
 #include <memory>
 #include <optional>
 
-#include "sevenfold/dataset/indexed/indexed_dataset.h"
-#include "sevenfold/dataset/order/sample_index.h"
+#include "sevenfold/dataset/order/index_cache.h"
 #include "sevenfold/dataset/sample_source.h"
+#include "sevenfold/dataset/sequence_source.h"
 
 namespace sevenfold {
 
 struct GptDatasetOptions {
-  SequenceRange sequences;  // the part of the file to use
+  SequenceRange sequences;  // the part of the data to use
   int64_t seq_length = 0;
-  int64_t vocab_size = 0;              // ids that the model knows; read() checks every token
-  std::optional<int64_t> num_samples;  // asked; decides how many epochs are shuffled together
+  int64_t vocab_size = 0;  // ids that the model knows; read() checks every token
+  // Asked; decides how many epochs are there, and shuffled together. None: one.
+  std::optional<int64_t> num_samples;
   uint64_t seed = 1234;
   // true: Megatron's document and sample shuffle over as many epochs as num_samples needs.
-  // false: sample k is tokens [k*S, k*S + S] of the documents in order, floor((tokens-1)/S)
-  // samples.
+  // false: sample k is tokens [k*S, k*S + S] of the documents in order.
   bool shuffle = true;
+  // What Megatron's command line leaves as it is: false keeps the last partial sample, filled with
+  // kPaddingTokenId; and gives samples of S tokens, whose last label is kPaddingTokenId.
+  bool drop_last = true;
+  bool extra_token = true;
+  IndexCache cache;  // where the index is kept between runs
 };
 
-// Training samples of an indexed file. Immutable after construction: any thread may read.
+// Training samples of a file, or of made-up documents. Immutable after construction: any thread may
+// read.
 class GptDataset final : public SampleSource {
  public:
   // Throws DataError when the part holds too few tokens for one sample.
-  GptDataset(std::shared_ptr<const IndexedDataset> data, const GptDatasetOptions& options);
+  GptDataset(std::shared_ptr<const SequenceSource> data, const GptDatasetOptions& options);
 
   int64_t seq_length() const override { return options_.seq_length; }
   int64_t num_samples() const override { return index_.num_samples(); }
   void read(int64_t index, std::span<int64_t> tokens) const override;
 
-  const IndexedDataset& data() const { return *data_; }
+  const SequenceSource& data() const { return *data_; }
   SequenceRange sequences() const { return options_.sequences; }
   const SampleIndex& index() const { return index_; }
 
@@ -42,7 +48,7 @@ class GptDataset final : public SampleSource {
   bool validate_tokens(int64_t limit_bytes = int64_t{256} << 20) const;
 
  private:
-  std::shared_ptr<const IndexedDataset> data_;
+  std::shared_ptr<const SequenceSource> data_;
   GptDatasetOptions options_;
   SampleIndex index_;
 };

@@ -6,12 +6,38 @@
 #include <numeric>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dataset/batch.h"
 
 namespace sevenfold {
+namespace {
+
+SamplerOptions sampler_options(const Config& config, const SampleSource& source, BatchPlace place) {
+  const int64_t order_dp_size = config.data.order_dp_size;
+  return {.kind = config.data.loader,
+          .data_sharding = config.data.data_sharding,
+          .num_samples = source.num_samples(),
+          .micro_batch_size = config.batch.micro_batch_size,
+          .dp_size = order_dp_size > 0 ? order_dp_size : place.dp_size};
+}
+
+// Undefined where there are none.
+at::Tensor rows(const std::vector<int64_t>& values, const std::vector<int64_t>& shape) {
+  if (values.empty()) return {};
+  const at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(at::kLong));
+  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+}  // namespace
 
 BatchLoader::BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
                          at::ScalarType dtype, FaultSet faults)
-    : config_(config), source_(source), place_(place), dtype_(dtype), faults_(faults) {}
+    : config_(config),
+      source_(source),
+      place_(place),
+      sampler_(sampler_options(config, source, place)),
+      dtype_(dtype),
+      faults_(faults) {}
 
 MicrobatchPlace BatchLoader::microbatch_place(int64_t consumed, int64_t microbatch) const {
   MicrobatchPlace place{.consumed = consumed,
@@ -33,21 +59,18 @@ std::vector<Microbatch> BatchLoader::step(int64_t consumed, int64_t num_microbat
   for (int64_t m = 0; m < num_microbatches; ++m) {
     const MicrobatchPlace place = microbatch_place(consumed, m);
     Microbatch& microbatch =
-        microbatches.emplace_back(read(sample_ids(place, source_.num_samples()), m));
+        microbatches.emplace_back(read(sampler_.samples(place.first(), place.micro_batch_size), m));
     for (int64_t row = 0; row < place.micro_batch_size; ++row)
-      microbatch.sample_ids.push_back(place.first_sample() + row);
+      microbatch.sample_ids.push_back(place.first() + row);
   }
   return microbatches;
 }
 
 Microbatch BatchLoader::range(int64_t first, int64_t end) const {
   SEVENFOLD_CHECK(0 <= first && first < end);
-  std::vector<int64_t> samples(static_cast<size_t>(end - first));
-  std::iota(samples.begin(), samples.end(), first);
-  std::vector<int64_t> wrapped = samples;
-  for (int64_t& sample : wrapped) sample %= source_.num_samples();
-  Microbatch microbatch = read(wrapped, 0);
-  microbatch.sample_ids = samples;
+  Microbatch microbatch = read(sampler_.samples(first, end - first), 0);
+  microbatch.sample_ids.resize(static_cast<size_t>(end - first));
+  std::iota(microbatch.sample_ids.begin(), microbatch.sample_ids.end(), first);
   microbatch.is_training = false;
   return microbatch;
 }
@@ -55,20 +78,21 @@ Microbatch BatchLoader::range(int64_t first, int64_t end) const {
 Microbatch BatchLoader::read(const std::vector<int64_t>& samples, int64_t index) const {
   const TokenBatch batch = read_batch(source_, samples,
                                       {.eod_mask_loss = config_.data.eod_mask_loss,
+                                       .reset_position_ids = config_.data.reset_position_ids,
+                                       .reset_attention_mask = config_.data.reset_attention_mask,
                                        .eod_token_id = config_.data.eod_token_id,
-                                       .pad_token_id = {}});
+                                       .pad_token_id = config_.data.pad_token_id});
   const std::vector<int64_t> shape = {batch.num_sequences, batch.seq_length};
-  const at::TensorOptions integers = at::TensorOptions().dtype(at::kLong);
   Microbatch microbatch;
   microbatch.index = index;
-  microbatch.inputs_BT = at::empty(shape, integers);
-  microbatch.labels_BT = at::empty(shape, integers);
-  std::copy(batch.inputs.begin(), batch.inputs.end(), microbatch.inputs_BT.data_ptr<int64_t>());
-  std::copy(batch.labels.begin(), batch.labels.end(), microbatch.labels_BT.data_ptr<int64_t>());
+  microbatch.inputs_BT = rows(batch.inputs, shape);
+  microbatch.labels_BT = rows(batch.labels, shape);
   const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kByte));
   std::copy(batch.loss_mask.begin(), batch.loss_mask.end(), mask.data_ptr<uint8_t>());
   microbatch.mask_BT = mask.to(dtype_);
   microbatch.trained_tokens = batch.num_unmasked;
+  microbatch.positions_BT = rows(batch.positions, shape);
+  microbatch.first_key_BT = rows(batch.first_key, shape);
   if (faults_.has(Fault::kLabelMaskShifted) && config_.data.eod_token_id)
     microbatch.mask_BT = microbatch.labels_BT.ne(*config_.data.eod_token_id).to(dtype_);
   return microbatch;

@@ -7,7 +7,7 @@
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/core/faults.h"
-#include "sevenfold/dataset/batch.h"
+#include "sevenfold/dataset/order/sampler.h"
 #include "sevenfold/dataset/sample_source.h"
 #include "sevenfold/nn/layer.h"
 
@@ -27,8 +27,8 @@ class BatchLoader {
   BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
               at::ScalarType dtype, FaultSet faults = {});
 
-  // The micro batches of the step that starts after `consumed` samples, in Megatron's `single`
-  // order: the content of a global batch does not depend on micro batch size or dp.
+  // The micro batches of the step that starts after `consumed` samples, in the order of the
+  // experiment's loader.
   std::vector<Microbatch> step(int64_t consumed, int64_t num_microbatches) const;
   // One micro batch of the places first .. end-1 (at least one) of the stream.
   Microbatch range(int64_t first, int64_t end) const;
@@ -40,6 +40,7 @@ class BatchLoader {
   const Config& config_;
   const SampleSource& source_;
   BatchPlace place_;
+  Sampler sampler_;
   at::ScalarType dtype_;
   FaultSet faults_;
 };

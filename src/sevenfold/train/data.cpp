@@ -30,21 +30,15 @@ DataSources open_run_data(const Config& config, const DataProgress& progress) {
   const RunLength length{.train_iters = num_iterations(config),
                          .global_batch_size = config.batch.global_batch_size,
                          .eval_interval = config.run.eval_interval,
-                         .eval_iters = config.run.eval_iters};
+                         .eval_iters = config.run.eval_iters,
+                         .skip_train = config.run.skip_train,
+                         .full_validation = config.run.full_validation};
   DataRequest request{.seq_length = config.model.seq_length,
                       .vocab_size = config.model.vocab_size,
                       .seed = config.run.seed,
                       .train_samples = run_samples(config),
                       .valid_samples = 0};
-  if (validates(config.run)) {
-    if (config.run.full_validation) {
-      request.valid_samples.reset();
-    } else {
-      request.valid_samples = config.run.skip_train
-                                  ? config.run.eval_iters * config.batch.global_batch_size
-                                  : valid_samples_needed(length);
-    }
-  }
+  if (validates(config.run)) request.valid_samples = valid_samples_needed(length);
   return open_data(config.data, request);
 }
 

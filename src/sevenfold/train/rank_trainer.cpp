@@ -203,7 +203,9 @@ ValidationResult RankTrainer::validate(const SampleSource& data) {
 ValidationResult RankTrainer::evaluate(const SampleSource& data, const EvaluationRange& range) {
   SEVENFOLD_CHECK(range.num_samples > 0, "an evaluation without samples");
   const BatchPlace place = batch_place(rank_);
-  const BatchLoader loader(config_, data, place, gradient_type(dtype_), rank_.faults);
+  Config config = config_;
+  if (config.run.full_validation) config.data.loader = LoaderKind::kSingle;  // every sample once
+  const BatchLoader loader(config, data, place, gradient_type(dtype_), rank_.faults);
   const int64_t micro = config_.batch.micro_batch_size;
   const int64_t end = range.first + range.num_samples;
   at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));

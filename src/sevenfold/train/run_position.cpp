@@ -6,13 +6,6 @@
 
 namespace sevenfold {
 
-int64_t global_batch_size(const BatchConfig& batch, int64_t consumed) {
-  int64_t size = batch.global_batch_size;
-  for (const BatchStage& stage : batch.schedule)
-    if (stage.from_samples <= consumed) size = stage.global_batch_size;
-  return size;
-}
-
 int64_t num_microbatches(const Config& config, int64_t consumed) {
   const int64_t size = global_batch_size(config.batch, consumed);
   const int64_t unit = config.batch.micro_batch_size * config.mesh.dp;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/config/config.h"
 
 namespace sevenfold {
@@ -17,12 +18,8 @@ struct RunPosition {
   int64_t consumed_valid_samples = 0;
 };
 
-// Global batch of the step that starts after `consumed` samples: with a batch schedule, that of the
-// last threshold reached.
-int64_t global_batch_size(const BatchConfig& batch, int64_t consumed);
-
-// Micro batches of such a step on each dp rank. That micro batches and ranks divide every batch of
-// a schedule is a rule of config/.
+// Micro batches of the step that starts after `consumed` samples, on each dp rank. That micro
+// batches and ranks divide every batch of a schedule is a rule of config/.
 int64_t num_microbatches(const Config& config, int64_t consumed);
 
 // Steps of the whole run: train_iters, or the steps that train_samples are enough for.

@@ -95,10 +95,10 @@ void train_rank(RankContext& rank, Run& run) {
 std::optional<double> bigram_baseline(const Config& config, const DataSources& data) {
   constexpr int64_t kMostTokens = 200'000'000;
   // It is of the whole split; the loss of a part of it would be compared with another text.
-  if (!data.valid || !config.run.full_validation) return std::nullopt;
+  if (!data.train_text || !data.valid_text || !config.run.full_validation) return std::nullopt;
   if (config.model.vocab_size > kMaxBigramVocab) return std::nullopt;
-  if (data.train->data().num_tokens() > kMostTokens) return std::nullopt;
-  return bigram_cross_entropy(*data.train, *data.valid, config.model.vocab_size);
+  if (data.train_text->index().tokens_per_epoch > kMostTokens) return std::nullopt;
+  return bigram_cross_entropy(*data.train_text, *data.valid_text, config.model.vocab_size);
 }
 
 void print_banner(const Config& config, const RunDirectory& directory, int threads_per_rank) {
@@ -149,8 +149,10 @@ class PrepareLine {
 
 DataSources open_with_progress(const Config& config) {
   PrepareLine line;
-  return open_run_data(
+  DataSources data = open_run_data(
       config, [&](const std::string& what, double fraction) { line.show(what, fraction); });
+  for (const std::string& notice : data.notices) fmt::print("notice: {}\n", notice);
+  return data;
 }
 
 }  // namespace

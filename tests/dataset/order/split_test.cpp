@@ -62,5 +62,18 @@ TEST(Split, NamesAPartThatIsEmptyOrAbsent) {
               ThrowsMessage<ConfigError>(HasSubstr("no validation part")));
 }
 
+// The entries of the golden file that Megatron does not survive: it hangs when a size is asked and
+// aborts when none is.
+TEST(Split, RefusesThePartThatMegatronHangsOrAbortsOn) {
+  const auto& edge = testing::megatron_golden()["edge"];
+  ASSERT_EQ(edge.size(), 2U);
+  EXPECT_EQ(edge["empty split, num_samples=8"]["returncode"], "did not end in 6 s");
+  EXPECT_EQ(edge["empty split, num_samples=None"]["returncode"], -6);
+  const testing::TemporaryDirectory directory;
+  const auto data = testing::open_fixture(directory, "D1");
+  EXPECT_EQ(split_sequences("969,30,1", 64)[2], (SequenceRange{64, 64}));
+  EXPECT_THROW(require_split("969,30,1", *data, Split::kTest), ConfigError);
+}
+
 }  // namespace
 }  // namespace sevenfold

@@ -108,10 +108,6 @@ void resolve_mock(Parameters& parameters, const SevenfoldBlock& block, DataConfi
         fmt::format("{}: not done, because mock_data=true reads no files", block.where("prepare")));
 }
 
-std::string first_of(const BlendConfig& blend) {
-  return blend.empty() ? "" : blend.prefixes.front();
-}
-
 void resolve_sources(Parameters& parameters, DataConfig& data) {
   data.data = resolve_blend(parameters, "data_path");
   data.train = resolve_blend(parameters, "train_data_path");
@@ -130,9 +126,6 @@ void resolve_sources(Parameters& parameters, DataConfig& data) {
                            fmt::format("config: {}: there is no training data; set data_path or "
                                        "train_data_path to a .bin/.idx prefix",
                                        parameters.where("data_path")));
-  data.data_prefix = first_of(data.data);
-  data.train_prefix = first_of(data.train);
-  data.valid_prefix = first_of(data.valid);
 }
 
 void resolve_order(Parameters& parameters, DataConfig& data) {

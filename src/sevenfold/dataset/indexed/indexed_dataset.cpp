@@ -1,5 +1,7 @@
 #include "sevenfold/dataset/indexed/indexed_dataset.h"
 
+#include <xxhash.h>
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -105,6 +107,12 @@ IndexedDataset::IndexedDataset(const std::string& prefix)
   read_header();
   check_sequences();
   check_documents();
+}
+
+std::string IndexedDataset::identity() const {
+  const auto idx = idx_.bytes();
+  const XXH128_hash_t hash = XXH3_128bits(idx.data(), idx.size());
+  return fmt::format("idx of {} bytes, xxh3 {:016x}{:016x}", idx.size(), hash.high64, hash.low64);
 }
 
 int64_t IndexedDataset::field_i64(int64_t byte) const {
@@ -219,30 +227,6 @@ void IndexedDataset::check_documents() const {
         "dataset: {}: the document table ends at sequence {}, but there are {}; the index "
         "is corrupt",
         idx_path(), before, num_sequences_);
-}
-
-void check_token_ids(const IndexedDataset& data, int64_t sequence, int64_t offset,
-                     std::span<const int64_t> tokens, int64_t vocab_size) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= 0 && tokens[i] < vocab_size) [[likely]]
-      continue;
-    raise<DataError>(
-        "dataset: {}.bin: document {} holds token id {} at position {}, outside the "
-        "vocabulary of {} (0..{}); {}",
-        data.prefix(), sequence, tokens[i], offset + static_cast<int64_t>(i), vocab_size,
-        vocab_size - 1,
-        tokens[i] < 0 ? std::string("the file is corrupt or of another type")
-                      : fmt::format("set vocab_size to the tokenizer's, at least {}, or "
-                                    "tokenize the text again",
-                                    tokens[i] + 1));
-  }
-}
-
-void check_token_ids(const IndexedDataset& data, SequenceRange range, int64_t vocab_size) {
-  for_each_piece(data, range,
-                 [&](int64_t sequence, int64_t offset, std::span<const int64_t> tokens) {
-                   check_token_ids(data, sequence, offset, tokens, vocab_size);
-                 });
 }
 
 }  // namespace sevenfold

@@ -13,6 +13,12 @@
 namespace sevenfold {
 namespace {
 
+struct Arrays {
+  std::vector<int64_t> document_index;
+  std::vector<SampleStart> starts;
+  std::vector<int64_t> shuffle_index;
+};
+
 int64_t count_tokens(const SequenceLength& length, SequenceRange range) {
   int64_t tokens = 0;
   for (int64_t sequence = range.begin; sequence < range.end; ++sequence) tokens += length(sequence);
@@ -31,7 +37,7 @@ int64_t count_epochs(int64_t tokens, int64_t extra, const SampleIndexOptions& op
   return std::max<int64_t>(1, (needed + extra + tokens - 1) / tokens);
 }
 
-int64_t count_samples(int64_t tokens, int64_t extra, const SampleIndexOptions& options) {
+int64_t samples_in(int64_t tokens, int64_t extra, const SampleIndexOptions& options) {
   if (options.drop_last) return (tokens - extra) / options.seq_length;
   // Megatron divides in single precision here, and the rounding decides.
   const float samples = static_cast<float>(tokens - extra) / static_cast<float>(options.seq_length);
@@ -130,40 +136,52 @@ std::vector<SampleStart> build_sample_starts(const SequenceLength& length,
   return starts;
 }
 
-SampleIndex build_sample_index(const std::string& name, const SequenceLength& length,
-                               SequenceRange range, const SampleIndexOptions& options) {
+SampleCounts count_samples(const std::string& name, const SequenceLength& length,
+                           SequenceRange range, const SampleIndexOptions& options) {
   SEVENFOLD_CHECK(options.seq_length > 0, "seq_length {}", options.seq_length);
   const int64_t extra = options.extra_token ? 1 : 0;
-  SampleIndex index;
-  index.tokens_per_epoch = count_tokens(length, range);
-  const int64_t tokens = index.tokens_per_epoch;
-  const int64_t least = options.drop_last ? options.seq_length + extra : 1 + extra;
+  const int64_t tokens = count_tokens(length, range);
   check_enough_tokens(name, range, tokens, 1, 1);
-  index.num_epochs = count_epochs(tokens, extra, options);
-  const int64_t epochs = index.num_epochs;
-  check_enough_tokens(name, range, tokens, epochs, least);
-  index.separate_final_epoch = separates_final_epoch(tokens, epochs, extra, options);
+  SampleCounts counts;
+  counts.tokens_per_epoch = tokens;
+  counts.num_epochs = count_epochs(tokens, extra, options);
+  const int64_t least = options.drop_last ? options.seq_length + extra : 1 + extra;
+  check_enough_tokens(name, range, tokens, counts.num_epochs, least);
+  counts.separate_final_epoch = separates_final_epoch(tokens, counts.num_epochs, extra, options);
+  counts.num_samples = samples_in(counts.num_epochs * tokens, extra, options);
+  check_index_size(name, range, counts.num_epochs, counts.num_samples);
+  counts.num_documents = counts.num_epochs * range.size();
+  return counts;
+}
 
-  const int64_t num_samples = count_samples(epochs * tokens, extra, options);
-  check_index_size(name, range, epochs, num_samples);
-
+SampleIndex build_sample_index(const std::string& name, const SequenceLength& length,
+                               SequenceRange range, const SampleIndexOptions& options) {
+  const SampleCounts counts = count_samples(name, length, range, options);
+  auto arrays = std::make_shared<Arrays>();
   // One generator, used in this order: documents, then samples.
   std::optional<NumpyRandom> random;
   if (options.shuffle) random.emplace(options.seed);
-  index.document_index = repeat(range, epochs);
-  const int64_t whole_epochs = index.separate_final_epoch ? epochs - 1 : epochs;
-  if (random) shuffle_in_two(*random, index.document_index, whole_epochs * range.size());
+  arrays->document_index = repeat(range, counts.num_epochs);
+  const int64_t whole_epochs = counts.num_epochs - (counts.separate_final_epoch ? 1 : 0);
+  if (random) shuffle_in_two(*random, arrays->document_index, whole_epochs * range.size());
 
-  index.starts = build_sample_starts(length, index.document_index, num_samples, options);
-  if (!random) return index;
-
-  index.shuffle_index.resize(static_cast<size_t>(num_samples));
-  std::iota(index.shuffle_index.begin(), index.shuffle_index.end(), int64_t{0});
-  const int64_t head = index.separate_final_epoch
-                           ? ((epochs - 1) * tokens - extra) / options.seq_length
-                           : num_samples;
-  shuffle_in_two(*random, index.shuffle_index, head);
-  return index;
+  arrays->starts = build_sample_starts(length, arrays->document_index, counts.num_samples, options);
+  if (random) {
+    arrays->shuffle_index.resize(static_cast<size_t>(counts.num_samples));
+    std::iota(arrays->shuffle_index.begin(), arrays->shuffle_index.end(), int64_t{0});
+    const int64_t extra = options.extra_token ? 1 : 0;
+    const int64_t head = counts.separate_final_epoch
+                             ? (whole_epochs * counts.tokens_per_epoch - extra) / options.seq_length
+                             : counts.num_samples;
+    shuffle_in_two(*random, arrays->shuffle_index, head);
+  }
+  return {.num_epochs = counts.num_epochs,
+          .tokens_per_epoch = counts.tokens_per_epoch,
+          .separate_final_epoch = counts.separate_final_epoch,
+          .document_index = arrays->document_index,
+          .starts = arrays->starts,
+          .shuffle_index = arrays->shuffle_index,
+          .storage = arrays};
 }
 
 }  // namespace sevenfold

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "sevenfold/dataset/indexed/indexed_dataset.h"
+#include "sevenfold/dataset/sequence_source.h"
 
 namespace sevenfold {
 
@@ -30,13 +32,24 @@ struct SampleIndexOptions {
   bool extra_token = true;  // a
 };
 
+// What an index will hold.
+struct SampleCounts {
+  int64_t num_epochs = 1;
+  int64_t tokens_per_epoch = 0;
+  bool separate_final_epoch = false;  // the last epoch is shuffled by itself
+  int64_t num_documents = 0;          // E times the range
+  int64_t num_samples = 0;
+  friend bool operator==(const SampleCounts&, const SampleCounts&) = default;
+};
+
 struct SampleIndex {
   int64_t num_epochs = 1;
   int64_t tokens_per_epoch = 0;
-  bool separate_final_epoch = false;    // the last epoch is shuffled by itself
-  std::vector<int64_t> document_index;  // sequence ids in order of use; E times the range
-  std::vector<SampleStart> starts;      // n + 1; sample k lies between entries k and k + 1
-  std::vector<int64_t> shuffle_index;   // n: the k-th sample to be used; empty: the identity
+  bool separate_final_epoch = false;
+  std::span<const int64_t> document_index;  // sequence ids in order of use; E times the range
+  std::span<const SampleStart> starts;      // n + 1; sample k lies between entries k and k + 1
+  std::span<const int64_t> shuffle_index;   // n: the k-th sample to be used; empty: the identity
+  std::shared_ptr<const void> storage;      // holds the three: memory, or a mapped file
 
   int64_t num_samples() const { return static_cast<int64_t>(starts.size()) - 1; }
   // Place in `starts` of the k-th sample to be used.
@@ -47,10 +60,14 @@ struct SampleIndex {
 
 using SequenceLength = std::function<int64_t(int64_t sequence)>;
 
+// Throws DataError for a range without tokens, or with fewer than one sample takes in all its
+// epochs. `name` heads the messages.
+SampleCounts count_samples(const std::string& name, const SequenceLength& length,
+                           SequenceRange range, const SampleIndexOptions& options);
+
 // Index over the sequences of `range`. `name` heads the messages. More samples are asked than one
-// epoch holds: epochs are added until they are there, so n >= the number asked. Throws DataError
-// for a range without tokens, or with fewer than one sample takes in all its epochs. Memory: 8
-// bytes per document and epoch, 24 per sample.
+// epoch holds: epochs are added until they are there, so n >= the number asked. Throws what
+// count_samples throws. Memory: 8 bytes per document and epoch, 24 per sample.
 SampleIndex build_sample_index(const std::string& name, const SequenceLength& length,
                                SequenceRange range, const SampleIndexOptions& options);
 

@@ -86,7 +86,7 @@ std::array<std::optional<SequenceRange>, 3> split_sequences(const std::string& s
   return ranges;
 }
 
-SequenceRange require_split(const std::string& split, const IndexedDataset& data, Split which) {
+SequenceRange require_split(const std::string& split, const SequenceSource& data, Split which) {
   const auto part = static_cast<size_t>(which);
   const auto range = split_sequences(split, data.num_sequences())[part];
   if (range && range->size() > 0) return *range;
@@ -96,7 +96,7 @@ SequenceRange require_split(const std::string& split, const IndexedDataset& data
   raise<ConfigError>(
       "dataset: {}: {} documents are cut by split=\"{}\", {}; give that part a larger "
       "weight or a file of its own",
-      data.prefix(), data.num_sequences(), split, reason);
+      data.name(), data.num_sequences(), split, reason);
 }
 
 }  // namespace sevenfold

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "sevenfold/dataset/indexed/indexed_dataset.h"
+#include "sevenfold/dataset/sequence_source.h"
 
 namespace sevenfold {
 
@@ -19,6 +19,6 @@ std::array<std::optional<SequenceRange>, 3> split_sequences(const std::string& s
                                                             int64_t num_sequences);
 
 // One part, which must hold at least one sequence. Throws ConfigError, naming the way out.
-SequenceRange require_split(const std::string& split, const IndexedDataset& data, Split which);
+SequenceRange require_split(const std::string& split, const SequenceSource& data, Split which);
 
 }  // namespace sevenfold

@@ -77,6 +77,7 @@ Config proof_config(Config config) {
 Config one_rank_config(Config config) {
   MeshShape one;
   one.ranks_per_node = config.mesh.ranks_per_node;
+  config.data.order_dp_size = config.mesh.dp;  // cyclic order depends on it
   config.mesh = one;
   config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
   return config;
