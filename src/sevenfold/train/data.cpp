@@ -28,6 +28,7 @@ bool validates(const RunConfig& run) {
 DataSources open_run_data(const Config& config, const DataProgress& progress) {
   if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
   const RunLength length{.train_iters = num_iterations(config),
+                         .train_samples = config.run.train_samples,
                          .global_batch_size = config.batch.global_batch_size,
                          .eval_interval = config.run.eval_interval,
                          .eval_iters = config.run.eval_iters,
@@ -36,7 +37,7 @@ DataSources open_run_data(const Config& config, const DataProgress& progress) {
   DataRequest request{.seq_length = config.model.seq_length,
                       .vocab_size = config.model.vocab_size,
                       .seed = config.run.seed,
-                      .train_samples = run_samples(config),
+                      .train_samples = train_samples_needed(length),
                       .valid_samples = 0};
   if (validates(config.run)) request.valid_samples = valid_samples_needed(length);
   return open_data(config.data, request);
