@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dataset/gpt_dataset.h"
+#include "sevenfold/dataset/indexed/indexed_dataset.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/proof/layout_trace.h"
