@@ -3,34 +3,47 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
+#include "sevenfold/nn/kernels.h"
 
 namespace sevenfold {
 namespace {
 
 using internal::AutogradContext;
+using internal::elements;
 using internal::variable_list;
 
 struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& labels, const at::Tensor& mask) {
-    const at::Tensor column = labels.unsqueeze(1);
-    const at::Tensor picked = logits.gather(1, column);
-    const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
-    const at::Tensor weights = (logits - largest).exp_();
-    const at::Tensor sum = weights.sum(1, /*keepdim=*/true);
-    const at::Tensor losses = (largest - picked).add_(sum.log()).squeeze(1).mul_(mask);
-    weights.div_(sum);  // softmax, kept instead of the logits
-    context->save_for_backward({weights, column, mask});
-    return losses.sum(at::kDouble);
+    const at::TensorOptions fp64 = logits.options().dtype(at::kDouble);
+    const at::Tensor losses = at::empty({logits.size(0)}, fp64);
+    const at::Tensor largest = at::empty({logits.size(0)}, mask.options());
+    const at::Tensor inverse_sum = at::empty_like(largest);
+    internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
+      kernels::cross_entropy_forward<T>(elements<T>(logits), elements<int64_t>(labels),
+                                        elements<double>(losses), elements<Wide<T>>(largest),
+                                        elements<Wide<T>>(inverse_sum), logits.size(0),
+                                        logits.size(1));
+    });
+    // A caller's own variable is not overwritten.
+    context->saved_data["in_place"] = !logits.is_leaf();
+    context->save_for_backward({logits, labels, mask, largest, inverse_sum});
+    return losses.dot(mask.to(at::kDouble));
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &softmax = saved[0], &column = saved[1], &mask = saved[2];
-    // Each row of d_logits = seed * mask * (softmax - one hot label).
-    const at::Tensor scale = (mask * d_outputs[0].to(mask.scalar_type())).unsqueeze(1);
-    const at::Tensor d_logits = softmax * scale;
-    d_logits.scatter_add_(1, column, scale.neg());
+    const at::Tensor &logits = saved[0], &mask = saved[2];
+    const at::Tensor scale = mask * d_outputs[0].to(mask.scalar_type());
+    const bool in_place = context->saved_data["in_place"].toBool();
+    const at::Tensor d_logits = in_place ? logits.detach() : at::empty_like(logits);
+    internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
+      kernels::cross_entropy_backward<T>(elements<T>(logits), elements<int64_t>(saved[1]),
+                                         elements<Wide<T>>(saved[3]), elements<Wide<T>>(saved[4]),
+                                         elements<Wide<T>>(scale), elements<T>(d_logits),
+                                         logits.size(0), logits.size(1));
+    });
     return {d_logits, at::Tensor(), at::Tensor()};
   }
 };
@@ -39,7 +52,10 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const at::Tensor& mask) {
-  return CrossEntropyFunction::apply(logits, labels, mask);
+  SEVENFOLD_CHECK(logits.dim() == 2 && labels.numel() == logits.size(0) &&
+                  mask.numel() == logits.size(0));
+  SEVENFOLD_CHECK(mask.scalar_type() == internal::wide_type(logits.scalar_type()));
+  return CrossEntropyFunction::apply(logits.contiguous(), labels.contiguous(), mask.contiguous());
 }
 
 }  // namespace sevenfold

@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
+#include "sevenfold/nn/kernels.h"
 
 namespace sevenfold {
 namespace {
 
 using internal::AutogradContext;
+using internal::elements;
 using internal::variable_list;
 
 struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
@@ -22,8 +25,12 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const auto& table = internal::saved_pointer<const Parameter>(context, "table");
     const variable_list saved = context->get_saved_variables();
-    at::Tensor gradient = table.gradient();
-    gradient.index_add_(0, saved[1].reshape(-1), d_outputs[0].reshape({-1, gradient.size(1)}));
+    const at::Tensor& gradient = table.gradient();
+    const at::Tensor tokens = saved[1].contiguous(), d_rows = d_outputs[0].contiguous();
+    internal::with_element_type(d_rows.scalar_type(), [&]<typename T>(T) {
+      kernels::add_rows<T>(elements<T>(d_rows), elements<int64_t>(tokens),
+                           elements<Wide<T>>(gradient), tokens.numel(), gradient.size(1));
+    });
     return {at::zeros_like(saved[0]), at::Tensor(), at::Tensor()};
   }
 };

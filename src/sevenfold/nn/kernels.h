@@ -2,27 +2,55 @@
 
 #include <cstdint>
 
+#include "sevenfold/core/narrow_floats.h"
+
 namespace sevenfold::kernels {
 
-// Fused loops over contiguous rows, T = float or double. Sums run over eight interleaved partial
-// sums in a fixed order, so a row's bits do not depend on where it stands.
+// Fused loops over contiguous rows. T is the element type of weights and activations: float,
+// double, BFloat16 or Float16; Wide<T> that of the arithmetic, of gradients of weights and of what
+// is kept per row: fp64 for double, else fp32. Each result is rounded to T once. Sums run over
+// interleaved partial sums in a fixed order (core/vector_math.h): a row's bits depend neither on
+// where it stands nor on the processor.
 
 // y = x * rstd * gain with rstd = 1 / sqrt(mean(x^2) + eps). x, y [rows, dim]; gain [dim]; rstd
 // [rows].
 template <typename T>
-void rms_norm_forward(const T* x, const T* gain, T* y, T* rstd, int64_t rows, int64_t dim,
+void rms_norm_forward(const T* x, const T* gain, T* y, Wide<T>* rstd, int64_t rows, int64_t dim,
                       double eps);
 
 // dx [rows, dim] is overwritten, d_gain [dim] is added to.
 template <typename T>
-void rms_norm_backward(const T* dy, const T* x, const T* gain, const T* rstd, T* dx, T* d_gain,
-                       int64_t rows, int64_t dim);
+void rms_norm_backward(const T* dy, const T* x, const T* gain, const Wide<T>* rstd, T* dx,
+                       Wide<T>* d_gain, int64_t rows, int64_t dim);
 
 // Rotates the pairs (i, i + rotary/2) of the first `rotary` components of each head by the angle of
 // the row's position; `direction` -1 rotates back (the backward pass). x, y [batch, length, heads,
 // size]; cos, sin [length, rotary/2].
 template <typename T>
-void rotate(const T* x, const T* cos, const T* sin, T* y, int64_t batch, int64_t length,
-            int64_t heads, int64_t size, int64_t rotary, T direction);
+void rotate(const T* x, const Wide<T>* cos, const Wide<T>* sin, T* y, int64_t batch, int64_t length,
+            int64_t heads, int64_t size, int64_t rotary, Wide<T> direction);
+
+// y = silu(gate) * up with silu(a) = a / (1 + e^-a), [count] each.
+template <typename T>
+void swiglu_forward(const T* gate, const T* up, T* y, int64_t count);
+template <typename T>
+void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, int64_t count);
+
+// Cross entropy of each row of logits [rows, vocabulary] against its label:
+// losses[row] = logsumexp - logits[label]. largest and inverse_sum [rows] give the softmax again:
+// e^(x - largest) * inverse_sum.
+template <typename T>
+void cross_entropy_forward(const T* logits, const int64_t* labels, double* losses, Wide<T>* largest,
+                           Wide<T>* inverse_sum, int64_t rows, int64_t vocabulary);
+// d_logits = (softmax - one hot label) * scale[row]; may be the memory of logits. A row of scale 0
+// is set to zero without being read.
+template <typename T>
+void cross_entropy_backward(const T* logits, const int64_t* labels, const Wide<T>* largest,
+                            const Wide<T>* inverse_sum, const Wide<T>* scale, T* d_logits,
+                            int64_t rows, int64_t vocabulary);
+
+// table[index[row]] += rows[row], in the order of the rows. rows [count, dim], table [.., dim].
+template <typename T>
+void add_rows(const T* rows, const int64_t* index, Wide<T>* table, int64_t count, int64_t dim);
 
 }  // namespace sevenfold::kernels

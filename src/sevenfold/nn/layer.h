@@ -15,7 +15,7 @@ struct Microbatch {
   int64_t index = 0;     // within the step, on this rank
   at::Tensor inputs_BT;  // int64
   at::Tensor labels_BT;  // int64
-  at::Tensor mask_BT;    // of the model's type: 1 trained, 0 not
+  at::Tensor mask_BT;    // fp32, fp64 in fp64 runs: 1 trained, 0 not
   int64_t trained_tokens = 0;
   at::Tensor loss_seed;     // fp64 scalar: 1 / (unmasked tokens of the global batch)
   at::Tensor positions_BT;  // int64; undefined: 0 .. T-1 in every row

@@ -1,8 +1,7 @@
 #include "sevenfold/nn/linear.h"
 
-#include <ATen/ATen.h>
-
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/products.h"
 
 namespace sevenfold {
 namespace {
@@ -16,7 +15,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     context->save_for_backward({x});
     internal::save_pointer(context, "weight", *weight);
     internal::save_pointer(context, "gradients", *gradients);
-    return at::mm(x, weight->weight().t());
+    return internal::product(x, weight->weight().t());
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
@@ -25,7 +24,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor x = context->get_saved_variables()[0];
     const at::Tensor dy = d_outputs[0].contiguous();
     gradients.add(weight, dy, x);
-    return {at::mm(dy, weight.weight()), at::Tensor(), at::Tensor()};
+    return {internal::product(dy, weight.weight()), at::Tensor(), at::Tensor()};
   }
 };
 

@@ -1,15 +1,16 @@
 #include "sevenfold/nn/rms_norm.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
 
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
 
 namespace sevenfold {
 namespace {
 
 using internal::AutogradContext;
+using internal::elements;
 using internal::variable_list;
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
@@ -19,11 +20,11 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const int64_t dim = x.size(-1);
     const int64_t rows = x.numel() / dim;
     const at::Tensor y = at::empty_like(x);
-    const at::Tensor rstd = at::empty({rows}, x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rms_norm_forward", [&] {
-      kernels::rms_norm_forward<scalar_t>(
-          x.data_ptr<scalar_t>(), gain->weight().data_ptr<scalar_t>(), y.data_ptr<scalar_t>(),
-          rstd.data_ptr<scalar_t>(), rows, dim, eps);
+    const at::Tensor rstd =
+        at::empty({rows}, x.options().dtype(internal::wide_type(x.scalar_type())));
+    internal::with_element_type(x.scalar_type(), [&]<typename T>(T) {
+      kernels::rms_norm_forward<T>(elements<T>(x), elements<T>(gain->weight()), elements<T>(y),
+                                   elements<Wide<T>>(rstd), rows, dim, eps);
     });
     context->save_for_backward({x, rstd});
     internal::save_pointer(context, "gain", *gain);
@@ -37,11 +38,10 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const at::Tensor dy = d_outputs[0].contiguous();
     const at::Tensor dx = at::empty_like(x);
     const int64_t dim = x.size(-1);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rms_norm_backward", [&] {
-      kernels::rms_norm_backward<scalar_t>(
-          dy.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(), gain.weight().data_ptr<scalar_t>(),
-          saved[1].data_ptr<scalar_t>(), dx.data_ptr<scalar_t>(),
-          gain.gradient().data_ptr<scalar_t>(), x.numel() / dim, dim);
+    internal::with_element_type(x.scalar_type(), [&]<typename T>(T) {
+      kernels::rms_norm_backward<T>(elements<T>(dy), elements<T>(x), elements<T>(gain.weight()),
+                                    elements<Wide<T>>(saved[1]), elements<T>(dx),
+                                    elements<Wide<T>>(gain.gradient()), x.numel() / dim, dim);
     });
     return {dx, at::Tensor(), at::Tensor()};
   }

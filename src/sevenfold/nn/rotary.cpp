@@ -1,30 +1,30 @@
 #include "sevenfold/nn/rotary.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
 
 #include <cmath>
 #include <numbers>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
 
 namespace sevenfold {
 namespace {
 
 using internal::AutogradContext;
+using internal::elements;
 using internal::variable_list;
 
 // x [rows, length, heads, size] by rows of cos and sin [length, rotary/2], pairs (i, i + rotary/2).
 at::Tensor rotate_halves(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                          int64_t rotary, int direction) {
   const at::Tensor y = at::empty_like(x);
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rotate", [&] {
-    kernels::rotate<scalar_t>(x.data_ptr<scalar_t>(), cos.data_ptr<scalar_t>(),
-                              sin.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(0),
-                              x.size(1), x.size(2), x.size(3), rotary,
-                              static_cast<scalar_t>(direction));
+  internal::with_element_type(x.scalar_type(), [&]<typename T>(T) {
+    kernels::rotate<T>(elements<T>(x), elements<Wide<T>>(cos), elements<Wide<T>>(sin),
+                       elements<T>(y), x.size(0), x.size(1), x.size(2), x.size(3), rotary,
+                       static_cast<Wide<T>>(direction));
   });
   return y;
 }
@@ -106,8 +106,8 @@ RotaryTable rotary_table(const RotaryOptions& options, at::ScalarType dtype) {
   for (int64_t position = 0; position < options.length; ++position)
     for (const double frequency : frequencies)
       *angle++ = static_cast<double>(position) * frequency / options.interpolation;
-  table.cos = angles.cos().to(dtype);
-  table.sin = angles.sin().to(dtype);
+  table.cos = angles.cos().to(internal::wide_type(dtype));
+  table.sin = angles.sin().to(internal::wide_type(dtype));
   return table;
 }
 

@@ -34,6 +34,7 @@ struct RotaryTable {
 std::vector<double> rotary_frequencies(int64_t rotary, double base,
                                        const std::optional<RopeScaling>& scaling);
 
+// dtype: of the activations; the table itself is fp64 for fp64 and fp32 for all others.
 RotaryTable rotary_table(const RotaryOptions& options, at::ScalarType dtype);
 
 // Rotates the pairs of every head of x [B, T, heads, head_size]. positions [B, T] int64, each below

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/nn/internal/products.h"
 
 namespace sevenfold {
 
@@ -32,7 +33,7 @@ void WeightGradients::accumulate(const Product& product) {
   if (faults_.has(Fault::kTiedGradientDropped) &&
       product.parameter->kind() == ParameterKind::kTable)
     return;
-  gradient.addmm_(product.d_output.t(), product.input);
+  internal::add_product(gradient, product.d_output.t(), product.input);
 }
 
 }  // namespace sevenfold

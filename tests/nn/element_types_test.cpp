@@ -1,0 +1,168 @@
+// Operations with weights and activations in bf16 and fp16, against the same operation in fp64 on
+// the same (rounded) values.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "sevenfold/nn/cross_entropy.h"
+#include "sevenfold/nn/embedding.h"
+#include "sevenfold/nn/linear.h"
+#include "sevenfold/nn/rms_norm.h"
+#include "sevenfold/nn/rotary.h"
+#include "sevenfold/nn/swiglu.h"
+
+namespace sevenfold {
+namespace {
+
+// What an operation gives for inputs and one parameter of one type.
+struct Results {
+  std::vector<at::Tensor> values;  // output, gradients of inputs, gradient of the parameter
+};
+
+using Operation =
+    std::function<at::Tensor(const std::vector<at::Tensor>& inputs, const Parameter& parameter)>;
+
+Results run(const Operation& operation, const std::vector<at::Tensor>& inputs,
+            const at::Tensor& weight, at::ScalarType type) {
+  Parameter parameter("weight", ParameterKind::kMatrix, replicated_spec(weight.sizes().vec()));
+  const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
+  parameter.bind(weight.to(type), at::zeros(weight.sizes(), at::TensorOptions().dtype(wide)));
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& input : inputs)
+    leaves.push_back(input.to(type).detach().clone().set_requires_grad(true));
+  const at::Tensor output = operation(leaves, parameter);
+  // The seed's values are exact in every type.
+  const at::Tensor seed = at::arange(output.numel(), at::TensorOptions().dtype(at::kDouble))
+                              .remainder(5)
+                              .sub(2)
+                              .view(output.sizes());
+  torch::autograd::backward({output}, {seed.to(output.scalar_type())});
+  Results results{{output.detach()}};
+  for (const at::Tensor& leaf : leaves) results.values.push_back(leaf.grad());
+  results.values.push_back(parameter.gradient());
+  EXPECT_EQ(parameter.gradient().scalar_type(), wide);
+  return results;
+}
+
+// Of the largest magnitude: sums of a row or column may cancel. Inputs of every step are rounded to
+// the type, and up to three roundings follow one another.
+double tolerance(at::ScalarType type) {
+  return 3 * (type == at::kBFloat16 ? 0x1p-8 : 0x1p-11);
+}
+
+class ElementTypes : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override { at::manual_seed(5); }
+
+  at::Tensor random(at::IntArrayRef sizes) const {  // exact in the type under test
+    return at::randn(sizes, at::TensorOptions().dtype(at::kFloat)).to(GetParam()).to(at::kDouble);
+  }
+
+  void expect_as_in_fp64(const Operation& operation, const std::vector<at::Tensor>& inputs,
+                         const at::Tensor& weight) const {
+    const Results expected = run(operation, inputs, weight, at::kDouble);
+    const Results actual = run(operation, inputs, weight, GetParam());
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      const at::Tensor& wanted = expected.values[i];
+      const double largest = wanted.abs().max().item<double>();
+      const double error = (actual.values[i].to(at::kDouble) - wanted).abs().max().item<double>();
+      EXPECT_LE(error, tolerance(GetParam()) * largest) << "result " << i;
+      if (largest > 0) {
+        EXPECT_GT(actual.values[i].to(at::kDouble).abs().max().item<double>(), 0.5 * largest);
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Narrow, ElementTypes, ::testing::Values(at::kBFloat16, at::kHalf),
+                         [](const auto& type) { return std::string(at::toString(type.param)); });
+
+TEST_P(ElementTypes, OfLinear) {
+  for (const int64_t n : {1, 7, 64}) {
+    WeightGradients gradients;
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter& weight) {
+          gradients.begin(0, BackwardPart::kFull);
+          return linear(inputs[0], weight, gradients);
+        },
+        {random({n, 513})}, random({17, 513}));
+  }
+}
+
+TEST_P(ElementTypes, OfLinearAddUpWeightGradientsInFp32) {
+  // 1000 micro batches that add 1 to a gradient of 1: bf16 and fp16 sums would stop at 256 and
+  // 2048.
+  Parameter weight("weight", ParameterKind::kMatrix, replicated_spec({1, 1}));
+  weight.bind(at::ones({1, 1}, at::TensorOptions().dtype(GetParam())),
+              at::zeros({1, 1}, at::kFloat));
+  WeightGradients gradients;
+  const at::Tensor one = at::ones({1, 1}, at::TensorOptions().dtype(GetParam()));
+  for (int64_t i = 0; i < 3000; ++i) gradients.add(weight, one, one);
+  EXPECT_EQ(weight.gradient().item<float>(), 3000.0F);
+}
+
+TEST_P(ElementTypes, OfRmsNorm) {
+  expect_as_in_fp64([](const std::vector<at::Tensor>& inputs,
+                       const Parameter& gain) { return rms_norm(inputs[0], gain, 1e-5); },
+                    {random({7, 33})}, random({33}));
+}
+
+TEST_P(ElementTypes, OfRotaryEmbedding) {
+  for (const int64_t size : {16, 20}) {
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+          static std::vector<std::unique_ptr<RotaryTable>> tables;  // outlive the graphs
+          tables.push_back(std::make_unique<RotaryTable>(rotary_table(
+              {.length = 9, .head_size = size, .percent = 0.5}, inputs[0].scalar_type())));
+          return rotate(inputs[0], *tables.back());
+        },
+        {random({2, 9, 3, size})}, at::zeros({1}, at::kDouble));
+  }
+}
+
+TEST_P(ElementTypes, OfSwiglu) {
+  expect_as_in_fp64([](const std::vector<at::Tensor>& inputs,
+                       const Parameter&) { return swiglu(inputs[0], inputs[1]); },
+                    {random({5, 13}), random({5, 13})}, at::zeros({1}, at::kDouble));
+}
+
+TEST_P(ElementTypes, OfEmbeddingWithRepeatedTokens) {
+  const at::Tensor tokens = at::tensor({1, 4, 1, 0, 1, 2}, at::kLong).view({2, 3});
+  expect_as_in_fp64(
+      [&](const std::vector<at::Tensor>&, const Parameter& table) {
+        const at::Tensor anchor = at::zeros({1}, at::kFloat).set_requires_grad(true);
+        return embedding(tokens, anchor, table);
+      },
+      {}, random({5, 19}));
+}
+
+TEST_P(ElementTypes, OfCrossEntropyWithMaskedTokens) {
+  const at::Tensor labels = at::tensor({0, 100, 50, 7, 7}, at::kLong);
+  const at::Tensor mask = at::tensor({1.0, 0.0, 1.0, 1.0, 1.0}, at::kDouble);
+  expect_as_in_fp64(
+      [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+        const at::ScalarType wide =
+            inputs[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+        const at::Tensor loss = cross_entropy_sum(inputs[0], labels, mask.to(wide));
+        EXPECT_EQ(loss.scalar_type(), at::kDouble);
+        return loss;
+      },
+      {random({5, 101})}, at::zeros({1}, at::kDouble));
+}
+
+TEST(CrossEntropy, WritesItsGradientOverTheLogitsButNeverOverALeaf) {
+  const at::Tensor labels = at::tensor({2}, at::kLong), mask = at::ones({1}, at::kDouble);
+  const at::Tensor leaf = at::randn({1, 5}, at::kDouble).set_requires_grad(true);
+  const at::Tensor before = leaf.detach().clone();
+  torch::autograd::backward({cross_entropy_sum(leaf, labels, mask)}, {});
+  EXPECT_TRUE(at::equal(leaf.detach(), before));
+
+  const at::Tensor expected = leaf.grad().clone();
+  const at::Tensor logits = leaf * 1.0;
+  torch::autograd::backward({cross_entropy_sum(logits, labels, mask)}, {});
+  EXPECT_TRUE(at::equal(logits.detach(), expected));
+}
+
+}  // namespace
+}  // namespace sevenfold
