@@ -5,6 +5,13 @@ if(NOT Torch_FOUND)
                       "or build only the planning and file tools with the preset `tools`")
 endif()
 
+# Products of fp32 matrices: LibTorch's own library for bf16, of the same distribution.
+find_package(dnnl CONFIG QUIET)
+if(NOT dnnl_FOUND)
+  message(FATAL_ERROR "oneDNN was not found: apt-get install libdnnl-dev, or build only the planning and file tools "
+                      "with the preset `tools`")
+endif()
+
 # sevenfold::torch carries what a torch file needs; its headers count as system headers.
 add_library(sevenfold_torch INTERFACE)
 add_library(sevenfold::torch ALIAS sevenfold_torch)

@@ -150,10 +150,11 @@ TEST(CausalAttention, DropsWithinDocuments) {
   at::manual_seed(9);
   const Dropout dropout = attention_dropout();
   constexpr int64_t kLength = kAttentionBlock + 5;
-  expect_equal_to_dense(random_inputs(kLength, 2, 2),
-                        {.first_key_BT = first_keys(kLength, {{50, kAttentionBlock}, {251}}),
-                         .dropout = &dropout,
-                         .sample_ids = {5, 6}});
+  expect_equal_to_dense(
+      random_inputs(kLength, 2, 2),
+      {.first_key_BT = first_keys(kLength, {{50, kAttentionBlock}, {kAttentionBlock - 5}}),
+       .dropout = &dropout,
+       .sample_ids = {5, 6}});
 }
 
 // A rank that holds the second half of the heads draws their part of the whole.

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "sevenfold/nn/attention.h"
 #include "sevenfold/nn/cross_entropy.h"
+#include "sevenfold/nn/dropout.h"
 #include "sevenfold/nn/embedding.h"
 #include "sevenfold/nn/linear.h"
 #include "sevenfold/nn/rms_norm.h"
@@ -102,6 +104,20 @@ TEST_P(ElementTypes, OfLinearAddUpWeightGradientsInFp32) {
   EXPECT_EQ(weight.gradient().item<float>(), 3000.0F);
 }
 
+TEST_P(ElementTypes, OfLinearRoundNothingInTheirWeightGradients) {
+  // Products of two 16-bit numbers are exact in fp32: what is left is the rounding of sums of 300.
+  const at::Tensor x = random({300, 40}), dy = random({300, 24});
+  Parameter weight("weight", ParameterKind::kMatrix, replicated_spec({24, 40}));
+  weight.bind(at::zeros({24, 40}, at::TensorOptions().dtype(GetParam())),
+              at::ones({24, 40}, at::kFloat));
+  WeightGradients gradients;
+  gradients.add(weight, dy.to(GetParam()), x.to(GetParam()));
+  const at::Tensor expected = at::mm(dy.t(), x) + 1.0;
+  const double scale = at::mm(dy.abs().t(), x.abs()).max().item<double>();
+  const at::Tensor error = weight.gradient().to(at::kDouble) - expected;
+  EXPECT_LE(error.abs().max().item<double>(), 300 * 0x1p-24 * scale);
+}
+
 TEST_P(ElementTypes, OfRmsNorm) {
   expect_as_in_fp64([](const std::vector<at::Tensor>& inputs,
                        const Parameter& gain) { return rms_norm(inputs[0], gain, 1e-5); },
@@ -119,6 +135,31 @@ TEST_P(ElementTypes, OfRotaryEmbedding) {
         },
         {random({2, 9, 3, size})}, at::zeros({1}, at::kDouble));
   }
+}
+
+TEST_P(ElementTypes, OfCausalAttentionWithDropoutAndDocuments) {
+  const Dropout dropped{.rate = 0.25, .site = {.seed = 3}, .faults = {}};
+  const at::Tensor first_key =
+      at::tensor({0, 0, 0, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0}, at::kLong).view({2, 7});
+  for (const Dropout* dropout : {static_cast<const Dropout*>(nullptr), &dropped}) {
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+          return causal_attention(
+              inputs[0], inputs[1], inputs[2], 0.5,
+              {.first_key_BT = first_key, .dropout = dropout, .sample_ids = {4, 9}});
+        },
+        {random({2, 7, 4, 5}), random({2, 7, 2, 5}), random({2, 7, 2, 5})},
+        at::zeros({1}, at::kDouble));
+  }
+}
+
+TEST_P(ElementTypes, OfDropout) {
+  const Dropout dropped{.rate = 0.25, .site = {.seed = 3}, .faults = {}};
+  expect_as_in_fp64(
+      [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+        return dropout(inputs[0], dropped, {4, 9});
+      },
+      {random({2, 7, 19})}, at::zeros({1}, at::kDouble));
 }
 
 TEST_P(ElementTypes, OfSwiglu) {

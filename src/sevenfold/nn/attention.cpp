@@ -1,199 +1,152 @@
 #include "sevenfold/nn/attention.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
-
-#include <algorithm>
-#include <limits>
+#include <ATen/Parallel.h>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/nn/internal/attention_head.h"
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
 
 namespace sevenfold {
 namespace {
 
 using internal::AutogradContext;
+using internal::elements;
+using internal::HeadInputs;
+using internal::HeadRows;
 using internal::variable_list;
+using kernels::KeyRange;
 
-// Inside this file tensors are grouped by KV head: N = B * groups, R = heads / groups query heads
-// per KV head. q and outputs [N, R, T, d], k and v [N, T, d]. One product then serves all query
-// heads of a group.
-at::Tensor group_queries(const at::Tensor& x, int64_t groups) {
-  const int64_t b = x.size(0), t = x.size(1), heads = x.size(2), d = x.size(3);
-  return x.view({b, t, groups, heads / groups, d})
-      .permute({0, 2, 3, 1, 4})
-      .contiguous()
-      .view({b * groups, heads / groups, t, d});
-}
+// Queries, keys and values in the type of the arithmetic.
+struct Attended {
+  at::Tensor q, k, v;
+  double scale = 1.0;
 
-at::Tensor ungroup_queries(const at::Tensor& x, int64_t batch) {
-  const int64_t groups = x.size(0) / batch, r = x.size(1), t = x.size(2), d = x.size(3);
-  return x.view({batch, groups, r, t, d})
-      .permute({0, 3, 1, 2, 4})
-      .contiguous()
-      .view({batch, t, groups * r, d});
-}
-
-at::Tensor group_keys(const at::Tensor& x) {
-  return x.permute({0, 2, 1, 3}).contiguous().view({x.size(0) * x.size(2), x.size(1), x.size(3)});
-}
-
-at::Tensor ungroup_keys(const at::Tensor& x, int64_t batch) {
-  return x.view({batch, x.size(0) / batch, x.size(1), x.size(2)})
-      .permute({0, 2, 1, 3})
-      .contiguous();
-}
-
-// Query rows first .. end-1 against keys first_key .. end-1: what lies outside is seen by none of
-// them.
-struct Block {
-  int64_t first;
-  int64_t end;
-  int64_t first_key;
-  int64_t rows() const { return end - first; }
-  int64_t keys() const { return end - first_key; }
+  int64_t batch() const { return q.size(0); }
+  int64_t length() const { return q.size(1); }
+  int64_t heads() const { return q.size(2); }
+  int64_t groups() const { return k.size(2); }
 };
 
-// A device's tensor is not read here: its blocks begin at key 0, and the mask does the rest.
-int64_t lowest_first_key(const AttentionMasks& masks, int64_t first, int64_t end) {
-  if (!masks.first_key_BT.defined() || !masks.first_key_BT.is_cpu()) return 0;
-  return masks.first_key_BT.narrow(1, first, end - first).min().item<int64_t>();
+at::Tensor widened(const at::Tensor& x) {
+  return x.to(internal::wide_type(x.scalar_type())).contiguous();
 }
 
-template <typename F>
-void for_each_block(int64_t length, const AttentionMasks& masks, const F& body) {
-  for (int64_t first = 0; first < length; first += kAttentionBlock) {
-    const int64_t end = std::min(first + kAttentionBlock, length);
-    body(Block{first, end, lowest_first_key(masks, first, end)});
-  }
+template <typename A>
+HeadRows<A> head_rows(const at::Tensor& x, int64_t sample, int64_t head) {  // x [B, T, heads, d]
+  using Element = std::remove_const_t<A>;
+  const int64_t stride = x.size(2) * x.size(3);
+  return {elements<Element>(x) + sample * x.size(1) * stride + head * x.size(3), stride};
 }
 
-at::Tensor query_rows(const at::Tensor& x, Block block) {  // [N, R * rows, d]
-  return x.narrow(2, block.first, block.rows())
-      .reshape({x.size(0), x.size(1) * block.rows(), x.size(3)});
+std::vector<KeyRange> key_ranges(const at::Tensor& first_key_BT, int64_t sample, int64_t length) {
+  const int64_t* first = nullptr;
+  if (first_key_BT.defined()) first = elements<int64_t>(first_key_BT) + sample * length;
+  std::vector<KeyRange> ranges;
+  for (int64_t t = 0; t < length; ++t) ranges.push_back({first ? first[t] : 0, t + 1});
+  return ranges;
 }
 
-at::Tensor block_keys(const at::Tensor& x, Block block) {
-  return x.narrow(1, block.first_key, block.keys());
+template <typename A>
+HeadInputs<A> head_inputs(const Attended& in, const AttentionMasks& masks,
+                          const std::vector<KeyRange>& ranges, int64_t sample, int64_t head) {
+  const int64_t group = head / (in.heads() / in.groups());
+  return {.q = head_rows<const A>(in.q, sample, head),
+          .k = head_rows<const A>(in.k, sample, group),
+          .v = head_rows<const A>(in.v, sample, group),
+          .size = in.q.size(3),
+          .scale = static_cast<A>(in.scale),
+          .masks = {.ranges = &ranges,
+                    .dropout = masks.dropout,
+                    .head = head,
+                    .sample = masks.dropout ? masks.sample_ids[static_cast<size_t>(sample)] : 0}};
 }
 
-// Keys before the document of their query, at minus infinity. scores [N, R, rows, keys].
-void mask_other_documents(const at::Tensor& scores, Block block, const at::Tensor& first_key_BT) {
-  const int64_t batch = first_key_BT.size(0);
-  const at::Tensor keys = at::arange(block.first_key, block.end, first_key_BT.options());
-  const at::Tensor hidden =
-      keys.lt(first_key_BT.narrow(1, block.first, block.rows()).unsqueeze(-1));
-  scores.view({batch, -1, block.rows(), block.keys()})
-      .masked_fill_(hidden.unsqueeze(1), -std::numeric_limits<double>::infinity());
-}
-
-// Scaled scores of the block [N, R, rows, keys], what a row may not see at minus infinity.
-at::Tensor block_scores(const at::Tensor& q, const at::Tensor& k, Block block, double scale,
-                        const AttentionMasks& masks) {
-  at::Tensor scores = at::bmm(query_rows(q, block), block_keys(k, block).transpose(1, 2));
-  scores = scores.view({q.size(0), q.size(1), block.rows(), block.keys()}).mul_(scale);
-  const at::Tensor future =
-      at::full({block.rows(), block.rows()}, -std::numeric_limits<double>::infinity(), q.options())
-          .triu_(1);
-  scores.narrow(3, block.first - block.first_key, block.rows()).add_(future);
-  if (masks.first_key_BT.defined()) mask_other_documents(scores, block, masks.first_key_BT);
-  return scores;
-}
-
-// Multiplies by the dropout mask up to each row's own position; x [N, R, rows, keys] contiguous,
-// which in memory is [B, heads, rows, keys].
-void apply_dropout(const at::Tensor& x, Block block, const AttentionMasks& masks, bool redrawn) {
-  const auto batch = static_cast<int64_t>(masks.sample_ids.size());
-  const int64_t heads = x.size(0) * x.size(1) / batch;
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "attention_dropout", [&] {
-    for (int64_t head = 0; head < heads; ++head) {
-      const DropoutMask mask(*masks.dropout, head, redrawn);
-      for (int64_t b = 0; b < batch; ++b) {
-        auto* row = x.data_ptr<scalar_t>() + (b * heads + head) * block.rows() * block.keys();
-        for (int64_t t = block.first; t < block.end; ++t, row += block.keys())
-          mask.apply(row, t + 1 - block.first_key, masks.sample_ids[static_cast<size_t>(b)], t,
-                     block.first_key);
-      }
+// Calls body(inputs, sample, head, scratch) for every head of every sample. The heads of a group
+// run on one thread, in order: they add to the same gradients.
+template <typename A, typename Body>
+void for_each_head(const Attended& in, const AttentionMasks& masks, const Body& body) {
+  const int64_t heads_of_group = in.heads() / in.groups();
+  const at::Tensor scratch = at::empty(
+      {at::get_num_threads(), internal::attention_scratch_elements(in.length())}, in.q.options());
+  at::parallel_for(0, in.batch() * in.groups(), 1, [&](int64_t begin, int64_t end) {
+    A* own = elements<A>(scratch) + at::get_thread_num() * scratch.size(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / in.groups(), group = i % in.groups();
+      const std::vector<KeyRange> ranges = key_ranges(masks.first_key_BT, sample, in.length());
+      for (int64_t head = group * heads_of_group; head < (group + 1) * heads_of_group; ++head)
+        body(head_inputs<A>(in, masks, ranges, sample, head), sample, head, own);
     }
   });
 }
 
-struct Grouped {
-  at::Tensor output;   // [N, R, T, d]
-  at::Tensor log_sum;  // [N, R, T]
+struct Result {
+  at::Tensor output;   // [B, T, heads, d]
+  at::Tensor log_sum;  // [B, heads, T]
 };
 
-Grouped attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                          double scale, const AttentionMasks& masks) {
-  Grouped result{at::empty_like(q), at::empty({q.size(0), q.size(1), q.size(2)}, q.options())};
-  for_each_block(q.size(2), masks, [&](Block block) {
-    at::Tensor weights = block_scores(q, k, block, scale, masks);
-    const at::Tensor largest = weights.amax(-1, /*keepdim=*/true);
-    weights.sub_(largest).exp_();
-    const at::Tensor sum = weights.sum(-1, /*keepdim=*/true);
-    if (masks.dropout) apply_dropout(weights, block, masks, /*redrawn=*/false);
-    const at::Tensor output =
-        at::bmm(weights.view({q.size(0), q.size(1) * block.rows(), block.keys()}),
-                block_keys(v, block))
-            .view({q.size(0), q.size(1), block.rows(), q.size(3)})
-            .div_(sum);
-    result.output.narrow(2, block.first, block.rows()).copy_(output);
-    result.log_sum.narrow(2, block.first, block.rows()).copy_((largest + sum.log()).squeeze(-1));
-  });
+template <typename A>
+A* log_sum_of(const Result& result, int64_t sample, int64_t head) {
+  const at::Tensor& all = result.log_sum;
+  return elements<A>(all) + (sample * all.size(1) + head) * all.size(2);
+}
+
+template <typename A>
+Result attention_forward(const Attended& in, const AttentionMasks& masks) {
+  const Result result{at::empty_like(in.q),
+                      at::empty({in.batch(), in.heads(), in.length()}, in.q.options())};
+  for_each_head<A>(
+      in, masks, [&](const HeadInputs<A>& inputs, int64_t sample, int64_t head, A* scratch) {
+        internal::attention_head_forward<A>(inputs, head_rows<A>(result.output, sample, head),
+                                            log_sum_of<A>(result, sample, head), scratch);
+      });
   return result;
 }
 
-struct GroupedGradients {
+struct Gradients {
   at::Tensor q, k, v;
 };
 
-// With M the dropout mask, O = (P . M) V: dV = (P . M)^T dO, dP = (dO V^T) . M, and the rows of
-// dP . P still sum to dO . O, so the softmax backward needs no further pass over the scores.
-GroupedGradients attention_backward(const at::Tensor& d_output, const at::Tensor& q,
-                                    const at::Tensor& k, const at::Tensor& v,
-                                    const Grouped& forward, double scale,
-                                    const AttentionMasks& masks) {
-  GroupedGradients gradients{at::empty_like(q), at::zeros_like(k), at::zeros_like(v)};
-  const at::Tensor row_dot = (d_output * forward.output).sum(-1, /*keepdim=*/true);
-  for_each_block(q.size(2), masks, [&](Block block) {
-    const std::vector<int64_t> flat = {q.size(0), q.size(1) * block.rows(), block.keys()};
-    const at::Tensor log_sum = forward.log_sum.narrow(2, block.first, block.rows()).unsqueeze(-1);
-    const at::Tensor weights = block_scores(q, k, block, scale, masks).sub_(log_sum).exp_();
-    const at::Tensor d_rows = query_rows(d_output, block);
-
-    at::Tensor d_scores =
-        at::bmm(d_rows, block_keys(v, block).transpose(1, 2)).view(weights.sizes());
-    at::Tensor kept = weights;
-    if (masks.dropout) {
-      const at::Tensor mask = at::ones_like(weights);
-      apply_dropout(mask, block, masks, /*redrawn=*/true);
-      kept = weights * mask;
-      d_scores.mul_(mask);
-    }
-    block_keys(gradients.v, block).baddbmm_(kept.view(flat).transpose(1, 2), d_rows);
-    d_scores.sub_(row_dot.narrow(2, block.first, block.rows())).mul_(weights).mul_(scale);
-    const at::Tensor d_flat = d_scores.view(flat);
-    gradients.q.narrow(2, block.first, block.rows())
-        .copy_(at::bmm(d_flat, block_keys(k, block))
-                   .view({q.size(0), q.size(1), block.rows(), q.size(3)}));
-    block_keys(gradients.k, block).baddbmm_(d_flat.transpose(1, 2), query_rows(q, block));
-  });
+template <typename A>
+Gradients attention_backward(const Attended& in, const AttentionMasks& masks, const Result& result,
+                             const at::Tensor& d_output) {
+  const Gradients gradients{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v)};
+  for_each_head<A>(
+      in, masks, [&](const HeadInputs<A>& inputs, int64_t sample, int64_t head, A* scratch) {
+        const int64_t group = head / (in.heads() / in.groups());
+        internal::attention_head_backward<A>(
+            inputs, head_rows<const A>(result.output, sample, head),
+            head_rows<const A>(d_output, sample, head), log_sum_of<A>(result, sample, head),
+            {.q = head_rows<A>(gradients.q, sample, head),
+             .k = head_rows<A>(gradients.k, sample, group),
+             .v = head_rows<A>(gradients.v, sample, group)},
+            scratch);
+      });
   return gradients;
+}
+
+// Calls run(A{}) with the type of the arithmetic.
+template <typename Run>
+auto with_wide_type(const at::Tensor& x, const Run& run) {
+  return x.scalar_type() == at::kDouble ? run(double{}) : run(float{});
 }
 
 struct CausalAttentionFunction : torch::autograd::Function<CausalAttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
                             const at::Tensor& v, double scale, const AttentionMasks* masks) {
-    const at::Tensor grouped_q = group_queries(q, k.size(2));
-    const at::Tensor grouped_k = group_keys(k), grouped_v = group_keys(v);
-    const Grouped result = attention_forward(grouped_q, grouped_k, grouped_v, scale, *masks);
-    context->save_for_backward(
-        {grouped_q, grouped_k, grouped_v, result.output, result.log_sum, masks->first_key_BT});
+    const at::Tensor first_key =
+        masks->first_key_BT.defined() ? masks->first_key_BT.contiguous() : at::Tensor();
+    const AttentionMasks own{first_key, masks->dropout, masks->sample_ids};
+    const Attended in{widened(q), widened(k), widened(v), scale};
+    const Result result =
+        with_wide_type(in.q, [&]<typename A>(A) { return attention_forward<A>(in, own); });
+    const at::Tensor output = result.output.to(q.scalar_type());
+    context->save_for_backward({q, k, v, output, result.log_sum, first_key});
     context->saved_data["scale"] = scale;
-    context->saved_data["batch"] = q.size(0);
     context->saved_data["dropout"] = reinterpret_cast<int64_t>(masks->dropout);
     context->saved_data["sample_ids"] = masks->sample_ids;
-    return ungroup_queries(result.output, q.size(0));
+    return output;
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
@@ -201,13 +154,15 @@ struct CausalAttentionFunction : torch::autograd::Function<CausalAttentionFuncti
     const AttentionMasks masks{
         saved[5], reinterpret_cast<const Dropout*>(context->saved_data["dropout"].toInt()),
         context->saved_data["sample_ids"].toIntVector()};
-    const int64_t batch = context->saved_data["batch"].toInt();
-    const at::Tensor d_output = group_queries(d_outputs[0].contiguous(), saved[1].size(0) / batch);
-    const GroupedGradients gradients =
-        attention_backward(d_output, saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                           context->saved_data["scale"].toDouble(), masks);
-    return {ungroup_queries(gradients.q, batch), ungroup_keys(gradients.k, batch),
-            ungroup_keys(gradients.v, batch), at::Tensor(), at::Tensor()};
+    const Attended in{widened(saved[0]), widened(saved[1]), widened(saved[2]),
+                      context->saved_data["scale"].toDouble()};
+    const Result result{widened(saved[3]), saved[4]};
+    const at::Tensor d_output = widened(d_outputs[0]);
+    const Gradients gradients = with_wide_type(
+        in.q, [&]<typename A>(A) { return attention_backward<A>(in, masks, result, d_output); });
+    const at::ScalarType type = saved[0].scalar_type();
+    return {gradients.q.to(type), gradients.k.to(type), gradients.v.to(type), at::Tensor(),
+            at::Tensor()};
   }
 };
 

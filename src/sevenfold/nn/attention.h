@@ -18,19 +18,20 @@ struct AttentionMasks {
   std::vector<int64_t> sample_ids;  // [B], for dropout
 };
 
-// Causal attention, dropout(softmax(q k^T * scale)) v, over blocks of query rows: no score matrix
-// of T x T is ever kept, only the output and the logarithm of each row's sum (Dao 2023,
-// FlashAttention-2, without the tiling of keys: a block reads the keys from the first that one of
-// its rows may see up to its last row and nothing else). Dropout is drawn per block and again in
-// backward.
-// Shapes   q [B, T, heads, d], k and v [B, T, groups, d], result [B, T, heads, d];
+// Causal attention, dropout(softmax(q k^T * scale)) v, head by head over blocks of query rows: no
+// score matrix of T x T is ever kept, only the output and the logarithm of each row's sum (Dao
+// 2023, FlashAttention-2, without the tiling of keys: a block reads the keys from the first that
+// one of its rows may see up to its last row and nothing else). Dropout is drawn per block and
+// again in backward. Scores and softmax of bf16 and fp16 inputs are fp32. Shapes   q [B, T, heads,
+// d], k and v [B, T, groups, d], result [B, T, heads, d];
 //          head h reads group h / (heads / groups).
 // Memory   kept for backward: q, k, v, result and [B, heads, T] sums; under way:
-//          B * heads * block * T.
+//          3 * block * T per thread, and fp32 copies of bf16 and fp16 inputs.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             double scale, const AttentionMasks& masks = {});
 
-// Query rows of one block.
-inline constexpr int64_t kAttentionBlock = 256;
+// Query rows of one block: its scores fit in the second-level cache, and of all scores computed the
+// share that no query may see is block / T at most.
+inline constexpr int64_t kAttentionBlock = 128;
 
 }  // namespace sevenfold

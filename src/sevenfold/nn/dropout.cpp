@@ -1,13 +1,13 @@
 #include "sevenfold/nn/dropout.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
 
 #include <algorithm>
 #include <span>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/internal/elements.h"
 
 namespace sevenfold {
 namespace {
@@ -26,8 +26,8 @@ RandomSite site_of_head(const Dropout& dropout, int64_t head, bool redrawn) {
 void apply_mask(const at::Tensor& x, const DropoutMask& mask,
                 const std::vector<int64_t>& sample_ids, DropoutOffset offset) {
   const int64_t batch = x.size(0), length = x.size(1), columns = x.size(2);
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "dropout", [&] {
-    auto* row = x.data_ptr<scalar_t>();
+  internal::with_element_type(x.scalar_type(), [&]<typename T>(T) {
+    T* row = internal::elements<T>(x);
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t t = 0; t < length; ++t, row += columns)
         mask.apply(row, columns, sample_ids[static_cast<size_t>(b)], offset.position + t,
@@ -71,17 +71,21 @@ void DropoutMask::apply(T* row, int64_t count, int64_t sample, int64_t position,
                         int64_t first_column) const {
   constexpr int64_t kPiece = 256;  // numbers that are drawn at a time, on the stack
   uint32_t numbers[kPiece];
-  const T scale = static_cast<T>(scale_);
+  using A = Wide<T>;
+  const A scale = static_cast<A>(scale_);
   for (int64_t begin = 0; begin < count; begin += kPiece) {
     const int64_t piece = std::min(kPiece, count - begin);
     stream_.draw(sample, position, first_column + begin,
                  std::span(numbers, static_cast<size_t>(piece)));
     for (int64_t i = 0; i < piece; ++i)
-      row[begin + i] *= numbers[i] < dropped_below_ ? T(0) : scale;
+      row[begin + i] =
+          narrow<T>(widen(row[begin + i]) * (numbers[i] < dropped_below_ ? A(0) : scale));
   }
 }
 template void DropoutMask::apply<float>(float*, int64_t, int64_t, int64_t, int64_t) const;
 template void DropoutMask::apply<double>(double*, int64_t, int64_t, int64_t, int64_t) const;
+template void DropoutMask::apply<BFloat16>(BFloat16*, int64_t, int64_t, int64_t, int64_t) const;
+template void DropoutMask::apply<Float16>(Float16*, int64_t, int64_t, int64_t, int64_t) const;
 
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout,
                    const std::vector<int64_t>& sample_ids, DropoutOffset offset) {

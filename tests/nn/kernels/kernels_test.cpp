@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "nn/kernels/arrays.h"
+#include "sevenfold/nn/kernels/softmax.h"
 #include "support/tolerance.h"
 
 namespace sevenfold::kernels {
@@ -286,6 +287,68 @@ TYPED_TEST(Kernels, CrossEntropyShowsANanInTheLogits) {
   rows.forward();
   EXPECT_FALSE(std::isnan(rows.losses[0]));
   EXPECT_TRUE(std::isnan(rows.losses[1]));
+}
+
+// Rows that see all keys, the first ones, the last ones and one in the middle.
+std::vector<KeyRange> key_ranges(int64_t width) {
+  return {{0, width}, {0, (width + 1) / 2}, {width / 2, width}, {width / 2, width / 2 + 1}};
+}
+
+template <typename A>
+auto softmax(int64_t width, double scale) {
+  const std::vector<KeyRange> ranges = key_ranges(width);
+  const auto rows = static_cast<int64_t>(ranges.size());
+  Array<A> weights(rows * width, 2.1, 6.0), again(rows * width, 2.1, 6.0);
+  Array<A> log_sum(rows), d(rows * width, 2.2), row_dot(rows);
+  const auto factor = static_cast<A>(scale);
+  softmax_forward<A>(weights.data(), ranges.data(), rows, width, factor, log_sum.data());
+  softmax_again<A>(again.data(), ranges.data(), rows, width, factor, log_sum.data());
+  row_dots<A>(d.data(), weights.data(), rows, width, width, row_dot.data());
+  softmax_backward<A>(d.data(), weights.data(), row_dot.data(), rows, width, factor);
+  return std::tuple(weights, again, log_sum, row_dot, d);
+}
+
+template <typename A>
+void expect_softmax_of_ranges(int64_t width) {
+  constexpr double kScale = 0.75, kTolerance = 16 * summed_tolerance<A>();
+  const std::vector<KeyRange> ranges = key_ranges(width);
+  const auto rows = static_cast<int64_t>(ranges.size());
+  const auto [weights, again, log_sum, row_dot, d] = softmax<A>(width, kScale);
+  const Array<A> scores(rows * width, 2.1, 6.0), d_weights(rows * width, 2.2);
+  for (int64_t row = 0; row < rows; ++row) {
+    const KeyRange range = ranges[static_cast<size_t>(row)];
+    double sum = 0.0, dot = 0.0;
+    for (int64_t i = range.first; i < range.end; ++i)
+      sum += std::exp(scores[row * width + i] * kScale);
+    std::vector<double> expected(static_cast<size_t>(width));
+    for (int64_t i = range.first; i < range.end; ++i) {
+      expected[static_cast<size_t>(i)] = std::exp(scores[row * width + i] * kScale) / sum;
+      dot += expected[static_cast<size_t>(i)] * d_weights[row * width + i];
+    }
+    EXPECT_NEAR(log_sum[row], std::log(sum), kTolerance);
+    EXPECT_NEAR(row_dot[row], dot, kTolerance);
+    for (int64_t i = 0; i < width; ++i) {
+      const double weight = expected[static_cast<size_t>(i)];
+      EXPECT_NEAR(weights[row * width + i], weight, kTolerance * weight);
+      EXPECT_NEAR(again[row * width + i], weight, kTolerance * weight);
+      EXPECT_NEAR(d[row * width + i], weight * (d_weights[row * width + i] - dot) * kScale,
+                  kTolerance);
+    }
+  }
+}
+
+TEST(SoftmaxKernels, EqualThePlainFormulasOnTheRangeOfEachRow) {
+  for (const int64_t width : kOddSizes) {
+    expect_softmax_of_ranges<float>(width);
+    expect_softmax_of_ranges<double>(width);
+  }
+}
+
+TEST(SoftmaxKernels, HaveOneResultOnEveryProcessor) {
+  for (const int64_t width : kOddSizes) {
+    expect_same_bits_from_all_versions([&] { return softmax<float>(width, 0.75); });
+    expect_same_bits_from_all_versions([&] { return softmax<double>(width, 0.75); });
+  }
 }
 
 template <typename T>

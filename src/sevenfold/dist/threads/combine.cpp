@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "sevenfold/core/instruction_set.h"
 #include "sevenfold/core/narrow_floats.h"
 
 namespace sevenfold::threads {
@@ -13,9 +14,7 @@ namespace {
 // every source is added to them and every destination written from them.
 constexpr int64_t kStripElements = 1024;
 
-// Everything below is inlined into the two entry points at the end, one of them compiled for AVX2;
-// the functions must not exist by themselves, or both would share the version for the oldest
-// processor.
+// Everything below is inlined into the loop that combine() has compiled for each instruction set.
 #define SEVENFOLD_KERNEL [[gnu::always_inline]] inline
 
 template <Reduction kReduction, typename A>
@@ -110,22 +109,6 @@ SEVENFOLD_KERNEL void reduce_elements(ElementType type, Reduction reduction,
   }
 }
 
-// Products of powers of two, sums and conversions: the same bits from every instruction set.
-void reduce_portably(ElementType type, Reduction reduction,
-                     std::span<const std::byte* const> sources,
-                     std::span<std::byte* const> destinations, int64_t begin, int64_t count) {
-  reduce_elements(type, reduction, sources, destinations, begin, count);
-}
-
-#ifdef __x86_64__
-[[gnu::target("avx2")]] void reduce_with_avx2(ElementType type, Reduction reduction,
-                                              std::span<const std::byte* const> sources,
-                                              std::span<std::byte* const> destinations,
-                                              int64_t begin, int64_t count) {
-  reduce_elements(type, reduction, sources, destinations, begin, count);
-}
-#endif
-
 void copy_range(const std::byte* source, std::span<std::byte* const> destinations,
                 int64_t begin_bytes, int64_t num_bytes) {
   for (std::byte* destination : destinations) {
@@ -179,11 +162,9 @@ void combine(ElementType type, Reduction reduction, std::span<const std::byte* c
     const int64_t width = element_bytes(type);
     return copy_range(sources[0], destinations, begin * width, count * width);
   }
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("avx2"))
-    return reduce_with_avx2(type, reduction, sources, destinations, begin, count);
-#endif
-  reduce_portably(type, reduction, sources, destinations, begin, count);
+  run_vectorized([=]() __attribute__((always_inline)) {
+    reduce_elements(type, reduction, sources, destinations, begin, count);
+  });
 }
 
 }  // namespace sevenfold::threads

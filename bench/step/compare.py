@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""One rank's training step against the same model in eager PyTorch, step by step in turn.
+
+Starts bench_step and step_model.py, keeps both warm and asks them for a step each, in alternating order. Prints both
+losses, the median of the pair ratios (PyTorch's time / ours) with its 95 % interval, and our step against the time
+that its matrix products alone would take at the speed measured beside each step.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+WARM_UP = 3
+
+
+class Program:
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.heading = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.process.args[0]} has ended with status {self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def quit(self):
+        self.process.stdin.write("quit\n")
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def median_interval(values):
+    """Median and the interval between order statistics that covers the true one with at least 95 %."""
+    ordered = sorted(values)
+    reach = 0.98 * math.sqrt(len(ordered))
+    low = max(0, math.floor(len(ordered) / 2 - reach))
+    high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + reach))
+    return statistics.median(ordered), ordered[low], ordered[high]
+
+
+def show(title, values, unit=""):
+    median, low, high = median_interval(values)
+    print(f"{title:<58}{median:8.3f}{unit}  [{low:.3f}, {high:.3f}]")
+
+
+def environment(core):
+    variables = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    variables.pop("OPENBLAS_CORETYPE", None)
+    if core != "unset":
+        variables["OPENBLAS_CORETYPE"] = core
+    return variables
+
+
+def keep_pages(variables):
+    """glibc keeps freed memory: page faults are not what is compared."""
+    return dict(variables, MALLOC_MMAP_THRESHOLD_=str(1 << 30), MALLOC_TRIM_THRESHOLD_=str(1 << 34),
+                MALLOC_TOP_PAD_=str(64 << 20))
+
+
+def compare(ours, theirs, pairs):
+    rows = []
+    for pair in range(-WARM_UP, pairs):
+        first, second = (ours, theirs) if pair % 2 == 0 else (theirs, ours)
+        answers = {first: first.ask("step"), second: second.ask("step")}
+        peak = ours.ask("peak")
+        if pair < 0:
+            print(f"step {pair + WARM_UP + 1}: loss {answers[ours]['loss']:.6f} and {answers[theirs]['loss']:.6f}, "
+                  f"gradient norm {answers[ours]['gradient_norm']:.5f} and {answers[theirs]['gradient_norm']:.5f}")
+        else:
+            rows.append((answers[ours], answers[theirs], peak))
+    last = rows[-1]
+    print(f"step {pairs + WARM_UP}: loss {last[0]['loss']:.6f} and {last[1]['loss']:.6f}")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--core", default="Haswell", help="OPENBLAS_CORETYPE of both, or unset")
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--program", default=HERE.parents[1] / "build/release/bin/bench_step")
+    parser.add_argument("--python", default="python3", help="the interpreter that has PyTorch")
+    arguments = parser.parse_args()
+
+    variables = environment(arguments.core)
+    ours = Program([str(arguments.program), arguments.precision], variables)
+    theirs = Program([arguments.python, str(HERE / "step_model.py"), arguments.precision], keep_pages(variables))
+    print(f"{ours.heading['processor']}\n{arguments.precision}, OPENBLAS_CORETYPE {arguments.core}: OpenBLAS kernels "
+          f"{ours.heading['blas_core']} and {theirs.heading['blas_core']}, PyTorch {theirs.heading['torch']}, "
+          f"{arguments.pairs} pairs; ours and PyTorch")
+    rows = compare(ours, theirs, arguments.pairs)
+    flops = ours.heading["product_flops"]
+    show("our step", [1e3 * own["seconds"] for own, _, _ in rows], " ms")
+    show("PyTorch's step", [1e3 * other["seconds"] for _, other, _ in rows], " ms")
+    show("PyTorch / ours", [other["seconds"] / own["seconds"] for own, other, _ in rows])
+    show("PyTorch / ours, processor time", [other["cpu_seconds"] / own["cpu_seconds"] for own, other, _ in rows])
+    for kind, name in (("engine", "the engine's products"), ("blas", "LibTorch's products")):
+        if rows[0][2][kind] == 0:
+            continue
+        show(f"{name}, best shape", [peak[kind] / 1e9 for _, _, peak in rows], " Gflop/s")
+        show(f"our step / {flops / 1e9:.1f} Gflop at that speed",
+             [own["seconds"] / (flops / peak[kind]) for own, _, peak in rows])
+    ours.quit()
+    theirs.quit()
+
+
+if __name__ == "__main__":
+    main()

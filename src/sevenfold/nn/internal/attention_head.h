@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sevenfold/nn/dropout.h"
+#include "sevenfold/nn/internal/gemm.h"
+#include "sevenfold/nn/kernels/softmax.h"
+
+namespace sevenfold::internal {
+
+// One head of one sample: T rows of `size` components, `stride` elements apart. A = float or
+// double.
+template <typename A>
+struct HeadRows {
+  A* data = nullptr;
+  int64_t stride = 0;
+  A* row(int64_t t) const { return data + t * stride; }
+};
+
+// What the rows of a head see.
+struct HeadMasks {
+  const std::vector<kernels::KeyRange>* ranges = nullptr;  // [T]: keys that query t sees
+  const Dropout* dropout = nullptr;
+  int64_t head = 0;  // counted from that of the dropout's site
+  int64_t sample = 0;
+};
+
+template <typename A>
+struct HeadInputs {
+  HeadRows<const A> q, k, v;
+  int64_t size = 0;  // components of a row
+  A scale = A(1);
+  HeadMasks masks;
+};
+
+// Elements of scratch that a head's passes need for sequences of `length` tokens.
+int64_t attention_scratch_elements(int64_t length);
+
+// output = dropout(softmax(q k^T * scale)) v, log_sum [T], block by block of query rows: the scores
+// of a block stay in the second-level cache from the product to the last use.
+template <typename A>
+void attention_head_forward(const HeadInputs<A>& inputs, HeadRows<A> output, A* log_sum,
+                            A* scratch);
+
+template <typename A>
+struct HeadGradients {
+  HeadRows<A> q;     // overwritten
+  HeadRows<A> k, v;  // added to: the heads of a group share them
+};
+
+template <typename A>
+void attention_head_backward(const HeadInputs<A>& inputs, HeadRows<const A> output,
+                             HeadRows<const A> d_output, const A* log_sum,
+                             const HeadGradients<A>& gradients, A* scratch);
+
+}  // namespace sevenfold::internal
