@@ -14,7 +14,7 @@ import statistics
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-WARM_UP = 3
+WARM_UP = 2
 
 
 class Program:

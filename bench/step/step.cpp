@@ -35,10 +35,10 @@ void answer(const nlohmann::ordered_json& line) {
   std::cout << line.dump() << std::endl;
 }
 
-nlohmann::ordered_json step(RankTrainer& trainer, int64_t iteration) {
+nlohmann::ordered_json step(RankTrainer& trainer) {
   const double cpu_begin = cpu_seconds();
   const auto begin = std::chrono::steady_clock::now();
-  const StepResult result = trainer.step(iteration);
+  const StepResult result = trainer.step();
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   return {{"seconds", passed.count()},
           {"cpu_seconds", cpu_seconds() - cpu_begin},
@@ -50,10 +50,9 @@ void serve(const Config& config, RankTrainer& trainer) {
   answer({{"processor", processor_name()},
           {"blas_core", blas_core()},
           {"product_flops", step_product_flops(config)}});
-  int64_t iteration = 0;
   for (std::string command; std::getline(std::cin, command) && command != "quit";) {
     if (command == "step") {
-      answer(step(trainer, iteration++));
+      answer(step(trainer));
     } else if (command == "peak") {
       const ProductPeak peak = product_peak(config.run.precision);
       answer({{"blas", peak.blas}, {"engine", peak.engine}});
