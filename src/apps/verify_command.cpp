@@ -114,8 +114,12 @@ VerifyReport run_verify(const VerifyArguments& arguments) {
     return verify_layout(config, *data.train, options);
   }
   config = shrink_config(std::move(config));
-  const SyntheticSource source(
-      {.vocab_size = config.model.vocab_size, .seq_length = config.model.seq_length});
+  // The cyclic loader needs a micro batch for every rank.
+  SyntheticOptions samples{.vocab_size = config.model.vocab_size,
+                           .seq_length = config.model.seq_length};
+  samples.num_samples =
+      std::max(samples.num_samples, config.batch.micro_batch_size * config.mesh.dp);
+  const SyntheticSource source(samples);
   config.data.eod_token_id = SyntheticSource::kEodTokenId;
   config.data.eod_mask_loss = true;
   return verify_layout(config, source, options);
