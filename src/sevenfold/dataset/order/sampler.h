@@ -42,8 +42,8 @@ class Sampler {
   // Throws ConfigError when cyclic data has fewer samples than one microbatch of all ranks.
   explicit Sampler(const SamplerOptions& options);
 
-  // `single` starts over at the end of the data. Cyclic: the stream's groups of MB * DP places
-  // begin at multiples of MB * DP, so consumed has to be one.
+  // `single` starts over at the end of the data. Cyclic: groups of MB * DP places begin at
+  // multiples of MB * DP, wherever a run starts (Megatron refuses to start between them).
   int64_t sample_at(int64_t place) const;
   // Samples at `count` places from `first` on.
   std::vector<int64_t> samples(int64_t first, int64_t count) const;
