@@ -152,6 +152,25 @@ TEST(LoadConfig, PreparesTextWithTheByteTokenizer) {
   EXPECT_THAT(config.data.prepare->inputs, ::testing::ElementsAre("*.txt", "b"));
 }
 
+TEST(LoadConfig, ReadsHowTextIsPrepared) {
+  const Config config = load_text(
+      small_llama(
+          "",
+          "sevenfold:\n  prepare: {input: a.jsonl, output: b, format: lines, json_key: body, "
+          "append_eod: false, eod_token: </s>, add_special_tokens: true, "
+          "skip_invalid: true, workers: 3}\n"),
+      {"train_data_path=null", "vocab_size=null", "sevenfold.prepare.json_key=words"});
+  ASSERT_TRUE(config.data.prepare.has_value());
+  const PrepareConfig& prepare = *config.data.prepare;
+  EXPECT_EQ(prepare.format, "lines");
+  EXPECT_EQ(prepare.json_key, "words");
+  EXPECT_FALSE(prepare.append_eod);
+  EXPECT_EQ(prepare.eod_token, "</s>");
+  EXPECT_TRUE(prepare.add_special_tokens);
+  EXPECT_TRUE(prepare.skip_invalid);
+  EXPECT_EQ(prepare.workers, 3);
+}
+
 TEST(LoadConfig, NotesWhatItChanges) {
   const Config config = load_text(small_llama());
   for (const char* text :

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +10,7 @@
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/progress_line.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/units.h"
 #include "sevenfold/dataset/indexed/dataset_summary.h"
@@ -49,48 +47,9 @@ void print_json(const Json& document) {
   fmt::print("{}\n", document.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-// On a terminal one line, rewritten; elsewhere a line now and then. With rate and time left.
-class ProgressLine {
- public:
-  void show(int64_t done, int64_t total) {
-    const double seconds = seconds_since_start();
-    const bool is_end = done >= total;
-    if (is_end ? seconds < kQuietSeconds : seconds - shown_at_ < interval()) return;
-    shown_at_ = seconds;
-    const double rate = static_cast<double>(done) / std::max(seconds, 1e-3);
-    const double left = static_cast<double>(total - done) / std::max(rate, 1.0);
-    const std::string line =
-        fmt::format("tokenizing {:3}% of {}, {:.1f} MB/s, {}", total > 0 ? 100 * done / total : 100,
-                    format_bytes(total), rate / 1e6,
-                    is_end ? "took " + format_duration(seconds) : format_duration(left) + " left");
-    if (is_terminal_) {
-      fmt::print(stderr, "\r\033[K{}{}", line, is_end ? "\n" : "");
-      std::fflush(stderr);
-    } else {
-      fmt::print(stderr, "{}\n", line);
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr double kQuietSeconds = 1.0;  // shorter work needs no progress
-
-  double interval() const {
-    if (shown_at_ == 0.0) return kQuietSeconds;
-    return is_terminal_ ? 0.2 : 30.0;
-  }
-  double seconds_since_start() const {
-    return std::chrono::duration<double>(Clock::now() - start_).count();
-  }
-
-  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
-  Clock::time_point start_ = Clock::now();
-  double shown_at_ = 0.0;
-};
-
 PrepareReport prepare_with_progress(const PrepareArguments& arguments) {
   if (arguments.json) return prepare_dataset(arguments.config);
-  ProgressLine line;
+  ProgressLine line("tokenizing");
   return prepare_dataset(arguments.config,
                          [&](int64_t done, int64_t total) { line.show(done, total); });
 }
