@@ -44,8 +44,8 @@ TEST_F(DropoutParity, OfDataParallelGptsEqualsOneRank) {
 
 TEST_F(DropoutParity, OfALlamaEqualsOneRank) {
   const TemporaryDirectory directory;
-  testing::Experiment experiment = testing::m0_experiment(directory, "D3", 2);
-  experiment.config.model.hidden_dropout = experiment.config.model.attention_dropout = kRate;
+  const testing::Experiment experiment = testing::m0_experiment(
+      directory, "D3", 2, {{"hidden_dropout", kRate}, {"attention_dropout", kRate}});
   const VerifyReport report = verify_layout(proof_config(experiment.config), *experiment.data, {});
   EXPECT_TRUE(report.pass) << report.failure();
 }

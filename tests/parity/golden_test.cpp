@@ -23,33 +23,12 @@ json read_golden(const std::string& name) {
   return json::parse(file);
 }
 
-// The model's description from the keys that the experiment file does not take yet.
-void describe_model(ModelConfig& model, const json& keys) {
-  if (keys["normalization"] == "LayerNorm") model.norm = NormKind::kLayerNorm;
-  if (keys["position_embedding_type"] == "learned_absolute")
-    model.positions = PositionKind::kLearned;
-  if (keys["swiglu"] == false) model.activation = Activation::kGelu;
-  model.linear_bias = keys["add_bias_linear"];
-  model.qk_norm = keys.value("qk_layernorm", false);
-  if (keys.value("use_rope_scaling", false))
-    model.rope_scaling = {
-        .factor = keys["rope_scaling_factor"],
-        .original_max_position_embeddings = keys["original_max_position_embeddings"]};
-}
-
 testing::Experiment golden_experiment(const json& golden, const TemporaryDirectory& directory,
                                       int64_t ranks) {
   json overrides = golden["overrides"];
   const std::string data_set = overrides["train_data_path"];
-  for (const char* key :
-       {"train_data_path", "normalization", "position_embedding_type", "swiglu", "add_bias_linear",
-        "qk_layernorm", "use_rope_scaling", "openai_gelu", "add_position_embedding",
-        "rope_scaling_factor", "original_max_position_embeddings"})
-    overrides.erase(key);
-  testing::Experiment experiment =
-      testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
-  describe_model(experiment.config.model, golden["overrides"]);
-  return experiment;
+  overrides.erase("train_data_path");
+  return testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
 }
 
 void expect_relative(double value, const json& expected) {

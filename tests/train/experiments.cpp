@@ -95,17 +95,16 @@ Experiment g0_experiment(const TemporaryDirectory& directory, const std::string&
                          int64_t ranks, double dropout, const nlohmann::json& overrides) {
   nlohmann::json keys = {{"group_query_attention", false},
                          {"ffn_hidden_size", 128},
+                         {"swiglu", false},
+                         {"normalization", "LayerNorm"},
+                         {"position_embedding_type", "learned_absolute"},
                          {"untie_embeddings_and_output_weights", false},
-                         {"max_position_embeddings", 32}};
+                         {"add_bias_linear", true},
+                         {"max_position_embeddings", 32},
+                         {"hidden_dropout", dropout},
+                         {"attention_dropout", dropout}};
   keys.update(overrides);
-  Experiment experiment = m0_experiment(directory, data_set, ranks, keys);
-  ModelConfig& model = experiment.config.model;
-  model.norm = NormKind::kLayerNorm;
-  model.positions = PositionKind::kLearned;
-  model.activation = Activation::kGelu;
-  model.linear_bias = true;
-  model.hidden_dropout = model.attention_dropout = dropout;
-  return experiment;
+  return m0_experiment(directory, data_set, ranks, keys);
 }
 
 }  // namespace sevenfold::testing

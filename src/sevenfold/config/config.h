@@ -58,7 +58,7 @@ struct ModelConfig {
   Activation activation = Activation::kSwiglu;
   bool linear_bias = false;  // add_bias_linear: q, k, v, o and feed-forward; implies qkv_bias
   bool qkv_bias = false;
-  bool qk_norm = false;               // RMSNorm of each head of q and k, before rotation
+  bool qk_norm = false;               // the norm also of each head of q and k, before rotation
   bool rotary_interleaved = false;    // pairs (2i, 2i+1) instead of (i, i + rotary/2)
   double rotary_interpolation = 1.0;  // positions are divided by it
   std::optional<RopeScaling> rope_scaling;

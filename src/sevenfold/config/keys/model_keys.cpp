@@ -48,7 +48,7 @@ constexpr KeyInfo kKeys[] = {
     {"attention_dropout", kFloat, "0.1", kActs, "dropout of attention weights"},
     {"add_bias_linear", kBool, "false", kActs, "biases of all projections"},
     {"add_qkv_bias", kBool, "false", kActs, "biases of query, key and value"},
-    {"qk_layernorm", kBool, "false", kActs, "RMSNorm of each head of queries and keys"},
+    {"qk_layernorm", kBool, "false", kActs, "norm of each head of queries and keys"},
     {"apply_wd_to_qk_layernorm", kBool, "false", kActs,
      "weight decay of the gains of qk_layernorm"},
     {"rope_scaling_factor", kFloat, "8.0", kActs, "by how much use_rope_scaling stretches"},

@@ -35,13 +35,6 @@ void resolve_norms(Parameters& parameters, ModelConfig& model) {
   model.norm = kind == "RMSNorm" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.norm_epsilon = resolve_norm_epsilon(parameters);
   model.qk_norm = parameters.boolean("qk_layernorm");
-  if (model.qk_norm && model.norm == NormKind::kLayerNorm)
-    parameters.unsupported(
-        "qk_layernorm",
-        fmt::format("config: {}: with normalization=LayerNorm the norm of queries and keys would "
-                    "be one too, which is not supported yet; use normalization=RMSNorm or "
-                    "qk_layernorm=false",
-                    parameters.where("qk_layernorm")));
 }
 
 Activation resolve_activation(const Parameters& parameters) {
