@@ -15,7 +15,7 @@ namespace {
 using testing::TemporaryDirectory;
 
 // Unequal numbers of trained tokens, accumulation, a tied table, and a step that leaves samples
-// over; biases and dropout besides: every fault shows in one of the two.
+// over; or biases, dropout and documents kept apart: every fault shows in one of the two.
 VerifyReport verify_llama(FaultSet faults) {
   install_allocator();
   const TemporaryDirectory directory;
@@ -29,8 +29,9 @@ VerifyReport verify_llama(FaultSet faults) {
 VerifyReport verify_gpt(FaultSet faults) {
   install_allocator();
   const TemporaryDirectory directory;
-  const testing::Experiment experiment =
-      testing::g0_experiment(directory, "D3", 2, 0.1, {{"global_batch_size", 4}});
+  const testing::Experiment experiment = testing::g0_experiment(
+      directory, "D1", 2, 0.1,
+      {{"global_batch_size", 4}, {"reset_position_ids", true}, {"reset_attention_mask", true}});
   return verify_layout(proof_config(experiment.config), *experiment.data,
                        {.steps = 2, .faults = faults});
 }
@@ -41,6 +42,8 @@ VerifyReport verify_with(Fault fault) {
     case Fault::kDropoutRedrawn:
     case Fault::kDropoutKeyedByRow:
     case Fault::kBiasGradientDropped:
+    case Fault::kPositionsNotReset:
+    case Fault::kDocumentMaskDropped:
       return verify_gpt(faults);
     default:
       return verify_llama(faults);

@@ -37,6 +37,10 @@ const std::vector<FaultInfo>& all_faults() {
        "dropout counts rows of the micro batch instead of samples of the run"},
       {Fault::kBiasGradientDropped, "bias-gradient-dropped",
        "the gradient of a linear layer's bias is lost"},
+      {Fault::kPositionsNotReset, "positions-not-reset",
+       "positions go on from document to document"},
+      {Fault::kDocumentMaskDropped, "document-mask-dropped",
+       "attention sees the documents before its own"},
   };
   return kFaults;
 }

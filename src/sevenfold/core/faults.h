@@ -31,6 +31,8 @@ enum class Fault : uint8_t {
   kDropoutRedrawn,              // backward draws other dropout masks than forward
   kDropoutKeyedByRow,    // dropout counts rows of the micro batch instead of samples of the run
   kBiasGradientDropped,  // the gradient of a linear layer's bias is lost
+  kPositionsNotReset,    // positions go on from document to document
+  kDocumentMaskDropped,  // attention sees the documents before its own
 };
 
 struct FaultInfo {

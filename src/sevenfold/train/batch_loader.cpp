@@ -93,6 +93,8 @@ Microbatch BatchLoader::read(const std::vector<int64_t>& samples, int64_t index)
   microbatch.trained_tokens = batch.num_unmasked;
   microbatch.positions_BT = rows(batch.positions, shape);
   microbatch.first_key_BT = rows(batch.first_key, shape);
+  if (faults_.has(Fault::kPositionsNotReset)) microbatch.positions_BT = at::Tensor();
+  if (faults_.has(Fault::kDocumentMaskDropped)) microbatch.first_key_BT = at::Tensor();
   if (faults_.has(Fault::kLabelMaskShifted) && config_.data.eod_token_id)
     microbatch.mask_BT = microbatch.labels_BT.ne(*config_.data.eod_token_id).to(dtype_);
   return microbatch;
