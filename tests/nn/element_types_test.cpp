@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "sevenfold/nn/activations.h"
 #include "sevenfold/nn/attention.h"
+#include "sevenfold/nn/bias.h"
 #include "sevenfold/nn/cross_entropy.h"
 #include "sevenfold/nn/dropout.h"
 #include "sevenfold/nn/embedding.h"
+#include "sevenfold/nn/layer_norm.h"
 #include "sevenfold/nn/linear.h"
+#include "sevenfold/nn/position_embedding.h"
 #include "sevenfold/nn/rms_norm.h"
 #include "sevenfold/nn/rotary.h"
 #include "sevenfold/nn/swiglu.h"
@@ -122,6 +126,54 @@ TEST_P(ElementTypes, OfRmsNorm) {
   expect_as_in_fp64([](const std::vector<at::Tensor>& inputs,
                        const Parameter& gain) { return rms_norm(inputs[0], gain, 1e-5); },
                     {random({7, 33})}, random({33}));
+}
+
+// The parameter is the gain, then the bias.
+TEST_P(ElementTypes, OfLayerNorm) {
+  const at::ScalarType type = GetParam();
+  for (const bool checks_bias : {false, true})
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter& parameter) {
+          static std::vector<std::unique_ptr<Parameter>> others;  // outlive the graphs
+          others.push_back(
+              std::make_unique<Parameter>("other", ParameterKind::kGain, replicated_spec({33})));
+          const bool narrow = parameter.weight().scalar_type() == type;
+          others.back()->bind(at::full_like(parameter.weight(), 0.75),
+                              at::zeros({33}, narrow ? at::kFloat : at::kDouble));
+          return checks_bias ? layer_norm(inputs[0], *others.back(), parameter, 1e-5)
+                             : layer_norm(inputs[0], parameter, *others.back(), 1e-5);
+        },
+        {random({7, 33})}, random({33}));
+}
+
+TEST_P(ElementTypes, OfABias) {
+  expect_as_in_fp64([](const std::vector<at::Tensor>& inputs,
+                       const Parameter& bias) { return add_bias(inputs[0], bias); },
+                    {random({40, 33})}, random({33}));
+}
+
+TEST_P(ElementTypes, OfLearnedPositions) {
+  const at::Tensor reset = at::tensor({0, 1, 0, 1, 4, 0, 3, 2}, at::kLong).view({2, 4});
+  for (const at::Tensor& positions : {at::Tensor(), reset})
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter& table) {
+          return add_position_embedding(inputs[0], table, positions);
+        },
+        {random({2, 4, 19})}, random({5, 19}));
+}
+
+TEST_P(ElementTypes, OfEveryActivation) {
+  for (const Activation activation : {Activation::kGeglu, Activation::kQuickGeglu})
+    expect_as_in_fp64(
+        [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+          return activate_gated(activation, inputs[0], inputs[1]);
+        },
+        {random({5, 13}), random({5, 13})}, at::zeros({1}, at::kDouble));
+  for (const Activation activation :
+       {Activation::kGelu, Activation::kGeluTanh, Activation::kSquaredRelu})
+    expect_as_in_fp64([&](const std::vector<at::Tensor>& inputs,
+                          const Parameter&) { return activate(activation, inputs[0]); },
+                      {random({5, 13})}, at::zeros({1}, at::kDouble));
 }
 
 TEST_P(ElementTypes, OfRotaryEmbedding) {

@@ -7,7 +7,8 @@
 namespace sevenfold {
 
 // Feed-forward activations; formulas at config's Activation. Gated ones multiply by a second
-// projection and keep gate and up; the others keep their input (squared ReLU its root).
+// projection and keep gate and up; the others keep their input. Arithmetic is in fp32 at the
+// least, and results are rounded once.
 // Sources: Hendrycks and Gimpel 2016 (GELU), So et al. 2021 (squared ReLU), Shazeer 2020 (gated).
 
 // kGelu, kGeluTanh or kSquaredRelu of x.

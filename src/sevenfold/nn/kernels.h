@@ -23,6 +23,18 @@ template <typename T>
 void rms_norm_backward(const T* dy, const T* x, const T* gain, const Wide<T>* rstd, T* dx,
                        Wide<T>* d_gain, int64_t rows, int64_t dim);
 
+// y = (x - mean) * rstd * gain + bias with rstd = 1 / sqrt(variance + eps), the variance divided by
+// dim. x, y [rows, dim]; gain, bias [dim]; mean, rstd [rows].
+template <typename T>
+void layer_norm_forward(const T* x, const T* gain, const T* bias, T* y, Wide<T>* mean,
+                        Wide<T>* rstd, int64_t rows, int64_t dim, double eps);
+
+// dx [rows, dim] is overwritten, d_gain and d_bias [dim] are added to.
+template <typename T>
+void layer_norm_backward(const T* dy, const T* x, const T* gain, const Wide<T>* mean,
+                         const Wide<T>* rstd, T* dx, Wide<T>* d_gain, Wide<T>* d_bias, int64_t rows,
+                         int64_t dim);
+
 // Rotates the pairs (i, i + rotary/2) of the first `rotary` components of each head by the angle of
 // the row's position; `direction` -1 rotates back (the backward pass). x, y [batch, length, heads,
 // size]; cos, sin [length, rotary/2].

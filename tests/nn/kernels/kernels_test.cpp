@@ -162,6 +162,23 @@ TYPED_TEST(Kernels, RotateTurnsHalfSplitPairsByTheAngleOfTheirPosition) {
   }
 }
 
+template <typename T>
+auto layer_norm(int64_t dim) {
+  const Array<T> x(kRows * dim, 0.1), gain(dim, 0.2), bias(dim, 0.5), dy(kRows * dim, 0.3);
+  Array<T> y(kRows * dim), dx(kRows * dim);
+  Array<Wide<T>> mean(kRows), rstd(kRows), d_gain(dim, 0.4), d_bias(dim, 0.6);
+  layer_norm_forward<T>(x.data(), gain.data(), bias.data(), y.data(), mean.data(), rstd.data(),
+                        kRows, dim, 1e-5);
+  layer_norm_backward<T>(dy.data(), x.data(), gain.data(), mean.data(), rstd.data(), dx.data(),
+                         d_gain.data(), d_bias.data(), kRows, dim);
+  return std::tuple(y, mean, rstd, dx, d_gain, d_bias);
+}
+
+TYPED_TEST(Kernels, LayerNormHasOneResultOnEveryProcessor) {
+  for (const int64_t dim : kOddSizes)
+    expect_same_bits_from_all_versions([&] { return layer_norm<TypeParam>(dim); });
+}
+
 TYPED_TEST(Kernels, RotateHasOneResultOnEveryProcessor) {
   for (const int64_t size : kOddSizes)
     expect_same_bits_from_all_versions([&] { return rotated<TypeParam>(size, -1); });
