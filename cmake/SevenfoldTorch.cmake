@@ -18,6 +18,14 @@ add_library(sevenfold::torch ALIAS sevenfold_torch)
 target_link_libraries(sevenfold_torch INTERFACE ${TORCH_LIBRARIES})
 target_include_directories(sevenfold_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 
+# Debian's SentencePiece carries another version of protobuf under the same names. The library of that name, which
+# Debian's LibTorch loads, has to come first in every program that holds both, or it crashes before main.
+find_library(PROTOBUF_OF_TORCH NAMES libprotobuf.so.32)
+if(PROTOBUF_OF_TORCH)
+  target_link_options(sevenfold_torch INTERFACE
+    "LINKER:--push-state,--no-as-needed,${PROTOBUF_OF_TORCH},--pop-state")
+endif()
+
 # The precompiled header (16 s once, then 2 s a file instead of 18). A speed-up, never a need:
 # every file includes what it uses.
 add_library(sevenfold_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp)

@@ -72,6 +72,10 @@ TEST(BatchLoader, OneRankReadsWhatALayoutReadsInCyclicOrder) {
     layout.merge(inputs(experiment.config, {.dp_rank = 1, .dp_size = 2}));
     EXPECT_EQ(layout.size(), 8U);
     EXPECT_EQ(inputs(one_rank_config(experiment.config), {}), layout);
+    Config alone = one_rank_config(experiment.config);
+    alone.data.order_dp_size = 1;
+    // With micro batches of one sample, ranks that take turns read one permutation in its order.
+    EXPECT_EQ(inputs(alone, {}) == layout, !sharded);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "sevenfold/dataset/text/sentencepiece_tokenizer.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
@@ -9,9 +10,23 @@
 namespace sevenfold {
 namespace {
 
+// SentencePiece ends the process when it meets another version of protobuf than its own, which
+// LibTorch brings along.
+bool has_other_protobuf() {
+  Dl_info found{};
+  const void* symbol = ::dlsym(RTLD_DEFAULT, "_ZN6google8protobuf8internal13VerifyVersionEiiPKc");
+  if (!symbol || ::dladdr(symbol, &found) == 0) return false;
+  return std::string_view(found.dli_fname).find("libprotobuf") != std::string_view::npos;
+}
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(const std::string& path, const TokenizerOptions& options) : name_(path) {
+    if (has_other_protobuf())
+      raise<ConfigError>(
+          "dataset: {}: SentencePiece models cannot be read by the program that holds LibTorch; "
+          "tokenize first, with `sevenfold data prepare`",
+          path);
     const auto status = processor_.Load(path);
     if (!status.ok())
       raise<ConfigError>("dataset: {} is no SentencePiece model ({}); fetch the file again", path,
