@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold::apps {
 
 void ExperimentOptions::add_to(CLI::App& command) {
   load.environment = read_environment;
+  load.tokenizer_facts = cli::tokenizer_facts;
   command.add_option("file", load.file, "Experiment file (Primus YAML)")
       ->required()
       ->type_name("FILE");

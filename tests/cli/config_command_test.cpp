@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "cli/run_command.h"
 #include "config/experiment_files.h"
-#include "sevenfold/cli/commands.h"
+#include "sevenfold/cli/key_listing.h"
 
 namespace sevenfold {
 namespace {
@@ -12,28 +15,8 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string error;
-};
-
-// Runs `sevenfold config WORDS...` inside this program.
 Outcome run_config(std::vector<std::string> words) {
-  words.insert(words.begin(), {"sevenfold", "config"});
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  CLI::App app("test", "sevenfold");
-  app.require_subcommand(1);
-  Outcome outcome;
-  int exit_code = 0;
-  cli::add_config_command(app, exit_code);
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  outcome.exit_code = cli::run_program(app, static_cast<int>(argv.size()), argv.data(), exit_code);
-  outcome.out = ::testing::internal::GetCapturedStdout();
-  outcome.error = ::testing::internal::GetCapturedStderr();
-  return outcome;
+  return run_command(cli::add_config_command, "config", std::move(words));
 }
 
 class ConfigCommand : public ::testing::Test {
@@ -140,7 +123,22 @@ TEST_F(ConfigCommand, ListsAllKeys) {
               ::testing::ContainsRegex("\nnum_layers +an integer +24 +acts +transformer layers\n"));
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex(
                                "\nnum_experts +an integer +null +not yet +mixture of experts\n"));
-  EXPECT_GT(nlohmann::json::parse(run_config({"--help-keys", "--json"}).out)["keys"].size(), 650u);
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("\nfp16 +true or false +false +acts +fp16 compute "
+                                       ".not with bf16.\n"));
+  const auto keys = nlohmann::json::parse(run_config({file_, "--help-keys", "--json"}).out)["keys"];
+  EXPECT_GT(keys.size(), 650u);
+  for (const auto& key : keys) EXPECT_EQ(key.size(), 6u) << key.dump();
+}
+
+TEST_F(ConfigCommand, PrintsTheCommittedPageOfKeys) {
+  std::ifstream file(SEVENFOLD_SOURCE_DIR "/docs/configuration_keys.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  EXPECT_EQ(cli::key_listing_markdown(), page.str())
+      << "write it anew: sevenfold config --help-keys --markdown > docs/configuration_keys.md";
+  EXPECT_EQ(run_config({"--help-keys", "--markdown"}).out, page.str());
+  EXPECT_EQ(run_config({file_, "--markdown"}).exit_code, 2);
 }
 
 }  // namespace

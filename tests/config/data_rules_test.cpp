@@ -121,6 +121,7 @@ struct Opened {
   int times = 0;
   std::string type;
   std::string path;
+  std::string eod_token;
 };
 
 Opened load_with_tokenizer(std::vector<std::string> words, std::optional<int64_t> eod = 7,
@@ -133,10 +134,11 @@ Opened load_with_tokenizer(std::vector<std::string> words, std::optional<int64_t
   options.overrides = std::move(words);
   options.overrides.push_back("tokenizer_model=" + files.path("tok"));
   options.environment = environment_of({});
-  options.tokenizer_facts = [&](const std::string& type, const std::string& path) {
+  options.tokenizer_facts = [&](const TokenizerRequest& request) {
     ++opened.times;
-    opened.type = type;
-    opened.path = path;
+    opened.type = request.type;
+    opened.path = request.path;
+    opened.eod_token = request.eod_token;
     return TokenizerFacts{.vocab_size = 50, .eod_token_id = eod, .pad_token_id = 8};
   };
   opened.config = load_config(options);
@@ -184,7 +186,9 @@ TEST(Tokenizer, IsRefusedByNameWhereItIsNeeded) {
             "config: override tokenizer_model=meta-llama/Llama-2-7b-hf: there is no such file or "
             "folder here, and the size of the vocabulary is needed; set vocab_size, or name a "
             "tokenizer.json, a .model file or a folder with one");
-  EXPECT_TRUE(refuses(load({"eod_mask_loss=true"}), "sevenfold.eod_token_id"));
+  const Config end = load({"eod_mask_loss=true"});
+  ASSERT_TRUE(refuses(end, "eod_token_id"));
+  EXPECT_THAT(end.unsupported[0].text, HasSubstr("; set sevenfold.eod_token_id, or name"));
   const Config none = load({"vocab_size=null", "tokenizer_model=null"});
   EXPECT_THAT(none.unsupported[0].text, HasSubstr("no tokenizer is named"));
 }
@@ -192,10 +196,11 @@ TEST(Tokenizer, IsRefusedByNameWhereItIsNeeded) {
 TEST(Tokenizer, OfPreparedTextIsTheOneThatPreparesIt) {
   const ExperimentFiles files;
   const std::string model = files.write("my.model", "");
-  const std::string top =
-      "sevenfold: {prepare: {input: [a], tokenizer: " + model + ", output: D1}}\n";
+  const std::string top = "sevenfold: {prepare: {input: [a], tokenizer: " + model +
+                          ", output: D1, eod_token: <end>}}\n";
   const Opened opened = load_with_tokenizer({"vocab_size=null"}, 7, top);
   EXPECT_EQ(opened.path, model);
+  EXPECT_EQ(opened.eod_token, "<end>");
   EXPECT_EQ(opened.config.model.vocab_size, 50);
 }
 

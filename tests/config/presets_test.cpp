@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -103,9 +104,29 @@ TEST_F(PrimusTree, LoadsAllMegatronFilesButTheOneThatCannotBeCut) {
       const Config config = load_config(options);
       EXPECT_EQ(config.unknown.size(), 0u) << config.unknown[0].key;
       EXPECT_GT(config.keys.used, 0);
+      if (name.find("llama") != std::string::npos) {
+        EXPECT_EQ(config.unsupported.size(), 0u) << config.unsupported[0].text;
+      }
       ++num_loaded;
     }
   EXPECT_EQ(num_loaded, 2 * 4);
+}
+
+TEST_F(PrimusTree, HasTheBuiltInModels) {
+  const std::string models = "models/megatron/";
+  const std::string on_disk = folder_ + "/primus/configs/" + models;
+  int num_compared = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(on_disk)) {
+    const std::string name = entry.path().filename();
+    if (name == "primus_megatron_model.yaml") continue;  // names the base for users, holds no model
+    const auto ours =
+        load_yaml_tree({OriginKind::kPreset, true, models + name}, environment_of({}));
+    const auto theirs =
+        load_yaml_tree({OriginKind::kPreset, false, on_disk + name}, environment_of({}));
+    expect_same_tree(to_json(ours), to_json(theirs), name);
+    ++num_compared;
+  }
+  EXPECT_GE(num_compared, 20);
 }
 
 TEST(BuiltInPresets, AreTheFilesInConfigs) {

@@ -6,6 +6,7 @@ namespace sevenfold::cli {
 
 // Each adds one subcommand to the program. Its callback does the work and sets `exit_code`; errors
 // leave it as exceptions (ConfigError, DataError: exit code 2; others: 1).
+void add_batch_command(CLI::App& app, int& exit_code);
 void add_config_command(CLI::App& app, int& exit_code);
 void add_data_command(CLI::App& app, int& exit_code);
 void add_mesh_command(CLI::App& app, int& exit_code);

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "sevenfold/cli/commands.h"
+#include "sevenfold/cli/key_listing.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/config/experiment.h"
 #include "sevenfold/config/key_policy.h"
-#include "sevenfold/config/keys/key_tables.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
 
@@ -23,6 +24,7 @@ struct ConfigArguments {
   bool raw = false;
   bool help_keys = false;
   bool print_json = false;
+  bool print_markdown = false;
 };
 
 std::string dump(const json& document) {
@@ -37,27 +39,10 @@ void print_raw(const ConfigArguments& arguments) {
   fmt::print("{}\n", dump(to_json(experiment.parameters)));
 }
 
-void print_help_keys(bool as_json) {
-  if (as_json) {
-    json keys = json::array();
-    for (const config::KeyInfo& key : config::all_keys())
-      keys.push_back({{"key", key.name},
-                      {"type", type_name(key.type)},
-                      {"default", key.default_yaml},
-                      {"status", status_name(key.status)},
-                      {"help", key.help}});
-    fmt::print("{}\n", dump({{"keys", keys}}));
-    return;
-  }
-  fmt::print("{:<46}{:<15}{:<22}{:<11}{}\n", "key", "type", "default", "status",
-             "meaning, or why it has no effect");
-  for (const config::KeyInfo& key : config::all_keys())
-    fmt::print("{:<46}{:<15}{:<22}{:<11}{}\n", key.name, type_name(key.type), key.default_yaml,
-               status_name(key.status), key.help);
-  fmt::print(
-      "\n`acts`: read; `no effect`: accepted; `not yet`: train and verify refuse any value but the "
-      "default.\n"
-      "next: sevenfold config FILE\n");
+void print_help_keys(const ConfigArguments& arguments) {
+  fmt::print("{}", arguments.print_markdown ? key_listing_markdown()
+                   : arguments.print_json   ? key_listing_json()
+                                            : key_listing_text());
 }
 
 json notes_json(const std::vector<KeyNote>& notes) {
@@ -142,7 +127,9 @@ void add_left_over_words(ConfigArguments& arguments, const std::vector<std::stri
 }
 
 void run_config(ConfigArguments arguments) {
-  if (arguments.help_keys) return print_help_keys(arguments.print_json);
+  if (arguments.help_keys) return print_help_keys(arguments);
+  if (arguments.print_markdown)
+    raise<ConfigError>("config: --markdown: only the list of keys has this form; add --help-keys");
   if (arguments.load.file.empty())
     raise<ConfigError>(
         "sevenfold: config needs a FILE; write for example `sevenfold config "
@@ -152,6 +139,7 @@ void run_config(ConfigArguments arguments) {
         "config: --as {}: translating between the vocabularies is not there yet; leave it out",
         arguments.translate_to);
   if (arguments.raw) return print_raw(arguments);
+  arguments.load.tokenizer_facts = tokenizer_facts;
   const Config config = load_config(arguments.load);
   arguments.print_json ? print_json(config) : print_text(config, arguments);
 }
@@ -175,7 +163,8 @@ void add_config_command(CLI::App& app, int& exit_code) {
   command->add_flag("--raw", arguments->raw,
                     "JSON of the module's parameters before coercion, rules and fix-ups");
   command->add_flag("--help-keys", arguments->help_keys,
-                    "List all keys: type, default, status, meaning");
+                    "List all keys: type, default, status, meaning, rule");
+  command->add_flag("--markdown", arguments->print_markdown, "With --help-keys: as a page");
   command->add_flag("--strict", arguments->load.strict, "An unknown key is an error");
   command->add_flag("--json", arguments->print_json, "One JSON document");
   command->allow_extras();

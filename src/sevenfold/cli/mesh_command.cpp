@@ -7,6 +7,7 @@
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/core/units.h"
@@ -152,6 +153,7 @@ void print_next(const Config& config, const MeshArguments& arguments) {
 
 void show_mesh(const MeshArguments& arguments) {
   LoadOptions options = arguments.load;
+  options.tokenizer_facts = tokenizer_facts;
   if (arguments.world_size != 0) options.ranks = arguments.world_size;
   const Config config = load_config(options);
   const Mesh mesh(config.mesh);

@@ -87,7 +87,7 @@ struct BatchConfig {
 enum class OptimizerKind : uint8_t { kAdamW, kSgd };
 enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine, kInverseSquareRoot, kWsd };
 enum class WsdDecayStyle : uint8_t { kLinear, kCosine, kExponential, kMinusSqrt };
-// How weight decay moves from its start to its end value.
+// How weight decay moves from its start to its end value over the samples of the run.
 enum class WeightDecayStyle : uint8_t { kConstant, kLinear, kCosine };
 
 struct OptimizerConfig {
@@ -95,8 +95,7 @@ struct OptimizerConfig {
   double weight_decay = 0.0;  // the start value when it changes
   double end_weight_decay = 0.0;
   WeightDecayStyle weight_decay_style = WeightDecayStyle::kConstant;
-  int64_t weight_decay_samples = 0;  // over which it moves: the samples of the run
-  bool decay_qk_norm = false;        // apply_wd_to_qk_layernorm
+  bool decay_qk_norm = false;  // apply_wd_to_qk_layernorm
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;

@@ -106,7 +106,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.model = resolve_model(parameters, config.mesh, vocabulary.size);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
-  config.optimizer = resolve_optimizer(parameters, samples);
+  config.optimizer = resolve_optimizer(parameters);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
   check_rules(parameters, config.mesh, config.batch);

@@ -16,6 +16,12 @@ struct TokenizerFacts {
   std::optional<int64_t> pad_token_id;
 };
 
+struct TokenizerRequest {
+  std::string type;       // tokenizer_type, may be empty
+  std::string path;       // of a file or folder that is there
+  std::string eod_token;  // content of the token that ends a document; empty: what the files say
+};
+
 struct LoadOptions {
   std::string file;
   std::vector<std::string> overrides;    // key=value; highest precedence
@@ -29,10 +35,10 @@ struct LoadOptions {
   std::optional<std::string> directory;  // --out
   // Reads the environment; empty: that of this process. Tests pass their own.
   std::function<std::optional<std::string>(const std::string&)> environment;
-  // Opens the tokenizer in a file or folder. Called at most once, with a path that exists, and only
+  // Opens a tokenizer. Called at most once, and only
   // when the vocabulary or the end of a document is not known otherwise. Empty: such a run is
   // refused.
-  std::function<TokenizerFacts(const std::string& type, const std::string& path)> tokenizer_facts;
+  std::function<TokenizerFacts(const TokenizerRequest&)> tokenizer_facts;
 };
 
 // Reads, resolves and checks an experiment file. Throws ConfigError (file, line, key, value, rule,

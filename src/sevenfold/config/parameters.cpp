@@ -134,6 +134,11 @@ std::string Parameters::where(const std::string& key) const {
   return fmt::format("{} {}={}", value->origin.text(), key, brief(*value));
 }
 
+void Parameters::respell(const std::string& key, Value value) {
+  value.origin = at(key).origin;
+  values_.map[key] = std::move(value);
+}
+
 void Parameters::fix(const std::string& key, Value value) {
   value.origin = Origin{OriginKind::kFixUp, "", 0};
   values_.map[key] = std::move(value);

@@ -34,6 +34,8 @@ class Parameters {
 
   // Replaces a value; its origin becomes "fix-up".
   void fix(const std::string& key, Value value);
+  // The same value in another form; its origin stays.
+  void respell(const std::string& key, Value value);
 
   void notice(const std::string& text) { notices_.push_back(Notice{one_line(text)}); }
   void unsupported(const std::string& key, const std::string& text) {

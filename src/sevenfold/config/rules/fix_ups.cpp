@@ -69,7 +69,7 @@ void fix_layer_pattern(Parameters& parameters) {
         "moe.pattern",
         "config: {}: not a layer pattern; write an integer or for example \"([0]*1+[1]*26)\"",
         parameters.where("moe_layer_freq"));
-  parameters.fix("moe_layer_freq", *value);
+  parameters.respell("moe_layer_freq", *value);
 }
 
 void fix_skipped_steps(Parameters& parameters) {

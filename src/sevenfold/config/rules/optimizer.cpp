@@ -55,7 +55,7 @@ void resolve_weight_decay(const Parameters& parameters, OptimizerConfig& optimiz
 
 }  // namespace
 
-OptimizerConfig resolve_optimizer(Parameters& parameters, int64_t run_samples) {
+OptimizerConfig resolve_optimizer(Parameters& parameters) {
   OptimizerConfig optimizer;
   const std::string name = parameters.string("optimizer");
   if (name == "sgd")
@@ -66,7 +66,6 @@ OptimizerConfig resolve_optimizer(Parameters& parameters, int64_t run_samples) {
                                  "optimizer=sgd",
                                  parameters.where("optimizer")));
   resolve_weight_decay(parameters, optimizer);
-  optimizer.weight_decay_samples = run_samples;
   optimizer.decay_qk_norm = parameters.boolean("apply_wd_to_qk_layernorm");
   optimizer.adam_beta1 = below_one(parameters, "adam_beta1");
   optimizer.adam_beta2 = below_one(parameters, "adam_beta2");

@@ -45,7 +45,7 @@ Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& bloc
 ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t vocab_size);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
 void resolve_block(Parameters& parameters, ModelConfig& model);
-OptimizerConfig resolve_optimizer(Parameters& parameters, int64_t run_samples);
+OptimizerConfig resolve_optimizer(Parameters& parameters);
 // `run_samples`: the length of the run.
 LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size,
                                          int64_t run_samples);

@@ -28,6 +28,7 @@ class Tokenizer {
     const bool is_prepared = block.prepare.has_value();
     path_ = is_prepared ? block.prepare->tokenizer
                         : parameters.optional_string("tokenizer_model").value_or("");
+    if (is_prepared) eod_token_ = block.prepare->eod_token;
     where_ =
         "config: " + (is_prepared ? block.where("prepare") : parameters.where("tokenizer_model"));
   }
@@ -38,13 +39,16 @@ class Tokenizer {
     if (facts_) return facts_;
     const std::string reason = obstacle();
     if (reason.empty()) {
-      facts_ = options_.tokenizer_facts(parameters_.optional_string("tokenizer_type").value_or(""),
-                                        path_);
+      facts_ = options_.tokenizer_facts(
+          {parameters_.optional_string("tokenizer_type").value_or(""), path_, eod_token_});
       return facts_;
     }
-    parameters_.unsupported(key, fmt::format("{}: {}, and {} is needed; set {}, or name a "
-                                             "tokenizer.json, a .model file or a folder with one",
-                                             where_, reason, what, key));
+    const bool is_ours = std::string_view(key) == "eod_token_id";
+    parameters_.unsupported(
+        key,
+        fmt::format("{}: {}, and {} is needed; set {}{}, or name a tokenizer.json, a .model file "
+                    "or a folder with one",
+                    where_, reason, what, is_ours ? "sevenfold." : "", key));
     return std::nullopt;
   }
 
@@ -62,6 +66,7 @@ class Tokenizer {
   Parameters& parameters_;
   const LoadOptions& options_;
   std::string path_;
+  std::string eod_token_;
   std::string where_;
   std::optional<TokenizerFacts> facts_;
 };
@@ -91,7 +96,7 @@ void resolve_end_of_document(const Parameters& parameters, const SevenfoldBlock&
   } else if (prepares_bytes(block)) {
     vocabulary.eod_token_id = kByteEndOfDocument;
   } else if (reader_of_end_of_document(parameters) != nullptr) {
-    const auto facts = tokenizer.facts("sevenfold.eod_token_id", "the id of the end of a document");
+    const auto facts = tokenizer.facts("eod_token_id", "the id of the end of a document");
     if (facts) vocabulary.eod_token_id = facts->eod_token_id;
     if (facts && !facts->eod_token_id)
       raise_rule("data.eod",
