@@ -1,5 +1,7 @@
 #include "sevenfold/dist/ledger.h"
 
+#include "sevenfold/dist/timeline.h"
+
 namespace sevenfold {
 namespace {
 
@@ -129,6 +131,7 @@ void TrafficLedger::record_time(const std::string& group, std::string_view opera
   TrafficEntry& found = entry(group, operation);
   found.seconds_in_flight += in_flight;
   found.seconds_blocked += blocked;
+  if (timeline_ != nullptr) timeline_->add_collective(group, operation, in_flight, blocked);
 }
 
 TrafficEntry TrafficLedger::total() const {

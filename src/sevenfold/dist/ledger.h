@@ -10,6 +10,8 @@
 
 namespace sevenfold {
 
+class Timeline;
+
 // What a rank's tensor memory is for.
 enum class MemoryCategory : uint8_t {
   kParameters,
@@ -110,6 +112,8 @@ class TrafficLedger {
     return entries_;
   }
   TrafficEntry total() const;
+  // Also told of every collective that ends; null: nobody. Outlives the ledger's use.
+  void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   // Sum over operations of the group.
   TrafficEntry of_group(const std::string& group) const;
   void clear() { entries_.clear(); }
@@ -118,6 +122,7 @@ class TrafficLedger {
   TrafficEntry& entry(const std::string& group, std::string_view operation);
 
   std::map<std::pair<std::string, std::string>, TrafficEntry> entries_;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace sevenfold

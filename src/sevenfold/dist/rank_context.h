@@ -20,6 +20,7 @@ struct RankContext {
   FaultSet faults;
   TrafficLedger traffic;
   MemoryLedger memory;
+  Timeline* timeline = nullptr;  // where the rank's work is written down; null: nowhere
   // All groups of Mesh::standard_groups() that this rank is in, plus "world"; groups of one member
   // too (their operations return at once and book no bytes).
   std::map<std::string, std::unique_ptr<Communicator>> groups;
