@@ -12,14 +12,12 @@
 namespace sevenfold {
 namespace {
 
-double sum_of_squares(const Parameter& parameter) {
-  const at::Tensor& gradient = parameter.gradient();
-  SEVENFOLD_CHECK(gradient.defined() && gradient.is_cpu() && gradient.is_contiguous(),
-                  "gradient of {} is not contiguous CPU memory", parameter.name());
-  if (gradient.scalar_type() == at::kDouble) {
-    return sevenfold::sum_of_squares(gradient.data_ptr<double>(), gradient.numel());
-  }
-  return sevenfold::sum_of_squares(gradient.data_ptr<float>(), gradient.numel());
+double sum_of_squares(const at::Tensor& values, const Parameter& parameter) {
+  SEVENFOLD_CHECK(values.defined() && values.is_cpu() && values.is_contiguous(),
+                  "{} is not contiguous CPU memory", parameter.name());
+  if (values.scalar_type() == at::kDouble)
+    return sevenfold::sum_of_squares(values.data_ptr<double>(), values.numel());
+  return sevenfold::sum_of_squares(values.data_ptr<float>(), values.numel());
 }
 
 double sum_over_group(double value, Communicator& group) {
@@ -29,16 +27,39 @@ double sum_over_group(double value, Communicator& group) {
   return *sum.data_ptr<double>();
 }
 
+// Each logical element once: adds `of(parameter)` over those that this rank counts, then over the
+// ranks.
+template <typename Of>
+double sum_over_model(const std::vector<Parameter*>& parameters, RankContext& context,
+                      const Of& of) {
+  double total = 0.0;
+  for (const Parameter* parameter : parameters)
+    if (counts_in_norm(parameter->spec(), *context.mesh, context.coordinates))
+      total += of(*parameter);
+  return sum_over_group(total, context.group("tp-pp"));
+}
+
 }  // namespace
 
 double gradient_norm(const std::vector<Parameter*>& parameters, RankContext& context) {
-  double total = 0.0;
-  for (const Parameter* parameter : parameters) {
-    if (counts_in_norm(parameter->spec(), *context.mesh, context.coordinates)) {
-      total += sum_of_squares(*parameter);
-    }
-  }
-  return std::sqrt(sum_over_group(total, context.group("tp-pp")));
+  return std::sqrt(sum_over_model(parameters, context, [](const Parameter& parameter) {
+    return sum_of_squares(parameter.gradient(), parameter);
+  }));
+}
+
+double weight_norm(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
+                   RankContext& context) {
+  return std::sqrt(sum_over_model(parameters, context, [&](const Parameter& parameter) {
+    return sum_of_squares(optimizer.full_weight(parameter), parameter);
+  }));
+}
+
+int64_t zeros_in_gradient(const std::vector<Parameter*>& parameters, RankContext& context) {
+  const double zeros = sum_over_model(parameters, context, [](const Parameter& parameter) {
+    const at::Tensor& gradient = parameter.gradient();
+    return static_cast<double>(gradient.numel() - gradient.count_nonzero().item<int64_t>());
+  });
+  return static_cast<int64_t>(zeros);
 }
 
 double clip_factor(double norm, double clip) {
