@@ -21,7 +21,7 @@ void ExperimentOptions::add_to(CLI::App& command) {
   command.add_option("--backend", load.backend, "threads: ranks are threads of this process")
       ->type_name("B");
   command.add_option("--device", load.device, "auto or cpu")->type_name("D");
-  command.add_option("--precision", load.precision, "fp64 or fp32")->type_name("P");
+  command.add_option("--precision", load.precision, "fp64, fp32, bf16 or fp16")->type_name("P");
   command.add_option("--presets", load.presets_directory, "Search presets in a Primus checkout")
       ->type_name("DIR");
   command.add_flag("--strict", load.strict, "Unknown keys are errors");

@@ -17,6 +17,9 @@ struct TrainArguments {
   int threads_per_rank = 0;
   double peak_tflops = 0.0;
   bool eval_only = false;
+  bool trace = false;
+  bool tensorboard = false;
+  int64_t check_replicas = 0;
 };
 
 Resume parse_resume(const std::string& text) {
@@ -63,13 +66,26 @@ void add_train_command(CLI::App& app, int& exit_code) {
                    "Peak of one rank's processor, for MFU in metrics.jsonl")
       ->check(CLI::PositiveNumber);
   command->add_flag("--eval-only", arguments->eval_only, "Validate and stop (skip_train: true)");
+  command->add_flag("--trace", arguments->trace, "Write DIR/trace.json for ui.perfetto.dev");
+  command->add_flag("--tensorboard", arguments->tensorboard,
+                    "Write event files to DIR/tensorboard (or tensorboard_dir)");
+  command
+      ->add_option("--check-replicas", arguments->check_replicas,
+                   "Every N steps, compare the bits of what ranks replicate")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   command->callback([arguments, &exit_code] {
     const Resume resume = parse_resume(arguments->resume);
     Config config = load_supported(arguments->experiment.load, stdout);
     if (arguments->eval_only) config.run.skip_train = true;
-    const TrainOutcome outcome = train(config, {.resume = resume,
-                                                .threads_per_rank = arguments->threads_per_rank,
-                                                .peak_tflops = arguments->peak_tflops});
+    if (arguments->tensorboard && config.run.tensorboard_directory.empty())
+      config.run.tensorboard_directory = config.run.directory + "/tensorboard";
+    const TrainOutcome outcome =
+        train(config, {.resume = resume,
+                       .threads_per_rank = arguments->threads_per_rank,
+                       .peak_tflops = arguments->peak_tflops,
+                       .check_replicas_interval = arguments->check_replicas,
+                       .trace = arguments->trace});
     print_outcome(outcome, config, arguments->experiment.load);
     exit_code = 0;
   });

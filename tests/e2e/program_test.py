@@ -99,6 +99,13 @@ class ProgramTest(unittest.TestCase):
         self.assertLessEqual(report["max_gradient_difference"], 1e-9)
         self.assertEqual(report["axes_used"], {"dp": True})
 
+    def test_verifies_in_the_precision_of_training(self):
+        for precision, tolerance in (("bf16", 3e-2), ("fp32", 1e-4)):
+            result = self.run_program("verify", self.experiment(), "--ranks", "2", "--precision", precision, "--json")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            report = json.loads(result.stdout)
+            self.assertEqual((report["precision"], report["tolerance"]), (precision, tolerance))
+
     def test_verify_fails_with_a_planted_fault(self):
         result = self.run_program("verify", self.experiment(), "--ranks", "2",
                                   environment={"SEVENFOLD_FAULTS": "dp-sum-missing"})
@@ -176,6 +183,82 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("as asked by a signal", output)
         for line in metrics.read_text().splitlines():
             json.loads(line)
+
+    def test_writes_a_trace_and_event_files_when_asked(self):
+        result = self.run_program("train", self.experiment(), "--ranks", "2", "--out", "run", "--trace",
+                                  "--tensorboard", "--check-replicas", "2", "--peak-tflops", "0.05")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = json.loads((self.folder / "run/trace.json").read_text())["traceEvents"]
+        work = {(event["pid"], event["name"]) for event in events if event["ph"] == "X"}
+        for rank in (0, 1):
+            for name in ("read data", "forward 0", "backward 3", "optimizer", "wait: all_reduce dp-cp"):
+                self.assertIn((rank, name), work)
+        self.assertEqual(sum(event["ph"] == "b" for event in events), sum(event["ph"] == "e" for event in events))
+        files = list((self.folder / "run/tensorboard").iterdir())
+        self.assertEqual(len(files), 1)
+        self.assertIn(b"lm loss", files[0].read_bytes())
+        lines = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        for line in lines:
+            self.assertGreater(line["mfu"], 0.0)
+
+    def test_leaves_a_whole_trace_when_stopped(self):
+        process = subprocess.Popen([PROGRAM, "train", self.experiment({"train_iters": 1000000}), "--ranks", "2",
+                                    "--out", "run", "--trace"], stdout=subprocess.DEVNULL, cwd=self.folder)
+        metrics = self.folder / "run/metrics.jsonl"
+        deadline = time.time() + 120
+        while time.time() < deadline and not (metrics.exists() and metrics.stat().st_size > 0):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=120), 0)
+        self.assertGreater(len(json.loads((self.folder / "run/trace.json").read_text())["traceEvents"]), 10)
+
+    def test_validates_only(self):
+        keys = {"valid_data_path": str(self.folder / "tokens"), "eval_iters": 2}
+        result = self.run_program("train", self.experiment(keys), "--ranks", "2", "--out", "run", "--eval-only")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("validation loss at iteration 0 | lm loss value:", result.stdout)
+        self.assertIn("| samples: 16 |", result.stdout)
+        self.assert_refused(["train", self.experiment({"eval_iters": 0}), "--eval-only"], "eval_iters")
+
+    # Files above 256 MiB are checked as they are read, not at the start.
+    def test_names_a_bad_token_met_under_way(self):
+        tokens = 150 * 2**20
+        with open(self.folder / "large.bin", "wb") as file:
+            file.write(struct.pack("<1000H", *[1 + i % 100 for i in range(1000)]))
+            file.seek(2 * (32 * 10 + 5))
+            file.write(struct.pack("<H", 60000))
+            file.truncate(2 * tokens)
+        with open(self.folder / "large.idx", "wb") as file:
+            file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2))
+            file.write(struct.pack("<i", tokens) + struct.pack("<q", 0) + struct.pack("<qq", 0, 1))
+        result = self.run_program("train", self.experiment({"train_data_path": str(self.folder / "large")}),
+                                  "--ranks", "2", "--out", "run")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        for word in ("large", "60000", "document 0", str(32 * 10 + 5)):
+            self.assertIn(word, result.stderr)
+        self.assertEqual(len((self.folder / "run/metrics.jsonl").read_text().splitlines()), 1)
+
+    # --- files of Primus -----------------------------------------------------------------------------------
+
+    SMALL = ["num_layers=2", "hidden_size=64", "ffn_hidden_size=96", "num_attention_heads=4", "num_query_groups=2",
+             "seq_length=64", "max_position_embeddings=64", "micro_batch_size=1", "global_batch_size=4",
+             "train_iters=3"]
+
+    @unittest.skipUnless("SEVENFOLD_PRIMUS_DIR" in os.environ, "needs a Primus checkout")
+    def test_trains_files_of_primus_made_small(self):
+        folder = pathlib.Path(os.environ["SEVENFOLD_PRIMUS_DIR"]) / "examples/megatron/configs/MI300X"
+        for name in ("llama2_7B", "llama3.1_8B"):
+            with self.subTest(name):
+                result = self.run_program("train", str(folder / f"{name}-BF16-pretrain.yaml"), *self.SMALL,
+                                          "--ranks", "2", "--out", name)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.assertIn("in bf16 on each rank", result.stdout)
+                lines = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
+                losses = [line["loss"] for line in lines if "loss" in line]
+                self.assertEqual(len(losses), 3)
+                for loss in losses:
+                    self.assertTrue(5.0 < loss < 13.0, losses)
 
     # --- mistakes ------------------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ struct MemoryCase {
   const char* optimizer;
   double momentum;
   const char* precision;
-  int64_t element_bytes;
+  int64_t weight_bytes;    // of an element
+  int64_t gradient_bytes;  // and of a state's
   int64_t states;
 };
 
@@ -48,14 +49,15 @@ TEST_P(MemoryLedgerOfTraining, EqualsTheFormulaExactly) {
                                                     {"sgd_momentum", c.momentum},
                                                     {"untie_embeddings_and_output_weights", !tied}},
                                                    {{"precision", c.precision}});
-    const int64_t bytes = (tied ? 40'384 : 43'616) * c.element_bytes;
+    const int64_t elements = tied ? 40'384 : 43'616;
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
       for (int64_t step = 0; step < 2; ++step) {
         trainer.step();
-        EXPECT_EQ(rank.memory.live(MemoryCategory::kParameters), bytes);
-        EXPECT_EQ(rank.memory.live(MemoryCategory::kGradients), bytes);
-        EXPECT_EQ(rank.memory.live(MemoryCategory::kOptimizer), bytes * c.states);
-        EXPECT_EQ(trainer.parameter_bytes(), bytes);
+        EXPECT_EQ(rank.memory.live(MemoryCategory::kParameters), elements * c.weight_bytes);
+        EXPECT_EQ(rank.memory.live(MemoryCategory::kGradients), elements * c.gradient_bytes);
+        EXPECT_EQ(rank.memory.live(MemoryCategory::kOptimizer),
+                  elements * c.gradient_bytes * c.states);
+        EXPECT_EQ(trainer.parameter_bytes(), elements * c.weight_bytes);
       }
       EXPECT_GT(rank.memory.peak(MemoryCategory::kActivations), 0);
     });
@@ -63,10 +65,65 @@ TEST_P(MemoryLedgerOfTraining, EqualsTheFormulaExactly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLedgerOfTraining,
-                         ::testing::Values(MemoryCase{"adam", 0.0, "fp32", 4, 2},
-                                           MemoryCase{"adam", 0.0, "fp64", 8, 2},
-                                           MemoryCase{"sgd", 0.0, "fp32", 4, 0},
-                                           MemoryCase{"sgd", 0.9, "fp64", 8, 1}));
+                         ::testing::Values(MemoryCase{"adam", 0.0, "fp32", 4, 4, 2},
+                                           MemoryCase{"adam", 0.0, "fp64", 8, 8, 2},
+                                           MemoryCase{"sgd", 0.0, "fp32", 4, 4, 0},
+                                           MemoryCase{"sgd", 0.9, "fp64", 8, 8, 1},
+                                           MemoryCase{"adam", 0.0, "bf16", 2, 4, 3},
+                                           MemoryCase{"sgd", 0.0, "bf16", 2, 4, 1}));
+
+// Losses of six steps, at a rate so small that rounding does not grow from step to step.
+std::vector<double> losses_in(const std::string& precision, int64_t ranks) {
+  const TemporaryDirectory directory;
+  const auto experiment =
+      testing::m0_experiment(directory, "D3", ranks, {{"lr", 0.01}}, {{"precision", precision}});
+  std::vector<double> losses;
+  on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
+    for (int step = 0; step < 6; ++step) {
+      const StepResult result = trainer.step();
+      EXPECT_FALSE(result.is_skipped);
+      if (rank.rank == 0) losses.push_back(result.loss);
+    }
+  });
+  return losses;
+}
+
+class ReducedPrecision : public ::testing::TestWithParam<const char*> {};
+
+// A sanity check with the losses of fp64; formulas are checked in fp64.
+TEST_P(ReducedPrecision, FollowsTheLossesOfFp64) {
+  const std::vector<double> expected = losses_in("fp64", 1), losses = losses_in(GetParam(), 2);
+  EXPECT_LT(expected[5], expected[0]);
+  for (size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step], expected[step], 0.02 * expected[step]) << "step " << step + 1;
+}
+
+TEST_P(ReducedPrecision, GivesTheSameBitsAgain) {
+  EXPECT_EQ(losses_in(GetParam(), 2), losses_in(GetParam(), 2));
+}
+
+TEST_P(ReducedPrecision, StartsMastersFromUnroundedValues) {
+  const TemporaryDirectory directory;
+  const auto reduced = testing::m0_experiment(directory, "D3", 1, {{"optimizer", "adam"}},
+                                              {{"precision", GetParam()}});
+  const auto full =
+      testing::m0_experiment(directory, "D3", 1, nlohmann::json::object(), {{"precision", "fp32"}});
+  std::vector<at::Tensor> starts;
+  on_ranks(full, [&](RankContext&, RankTrainer& trainer) {
+    for (const Parameter* parameter : trainer.parameters())
+      starts.push_back(parameter->weight().clone());
+  });
+  on_ranks(reduced, [&](RankContext&, RankTrainer& trainer) {
+    for (size_t i = 0; i < starts.size(); ++i) {
+      const Parameter& parameter = *trainer.parameters()[i];
+      EXPECT_TRUE(at::equal(trainer.optimizer().full_weight(parameter), starts[i]));
+      EXPECT_TRUE(at::equal(parameter.weight(), starts[i].to(parameter.weight().scalar_type())));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ReducedPrecision, ::testing::Values("bf16"),
+                         [](const auto& instance) { return std::string(instance.param); });
 
 TEST(Activations, AreFreedByTheEndOfTheStep) {
   const TemporaryDirectory directory;
@@ -269,7 +326,10 @@ TEST(NonFiniteGradient, OnOneRankEndsTheRunWithOneMessage) {
                           }
                         }),
                Error);
-  EXPECT_EQ(messages.size(), 2U) << "a rank went on alone";
+  ASSERT_EQ(messages.size(), 2U) << "a rank went on alone";
+  for (const std::string& message : messages)
+    EXPECT_THAT(message, ::testing::AnyOf(::testing::HasSubstr("gradient norm inf"),
+                                          ::testing::HasSubstr("gradient norm nan")));
 }
 
 TEST(BatchSchedule, CountsSamplesAndDoesNotDependOnTheLayout) {
@@ -298,6 +358,22 @@ TEST(BatchSchedule, CountsSamplesAndDoesNotDependOnTheLayout) {
     });
   }
   for (size_t step = 0; step < 5; ++step) EXPECT_NEAR(losses[0][step], losses[1][step], 1e-11);
+}
+
+// ONES: every gradient 1 but for one parameter of zeros.
+TEST(LogFigures, CountEachLogicalElementOnce) {
+  const TemporaryDirectory directory;
+  auto experiment = testing::m0_experiment(directory, "D3", 2, {{"lr", 0.0}});
+  experiment.config.run.log_params_norm = experiment.config.run.log_num_zeros = true;
+  on_ranks(experiment, [](RankContext&, RankTrainer& trainer) {
+    trainer.compute_gradients();
+    for (const Parameter* parameter : trainer.parameters()) parameter->gradient().fill_(1.0);
+    trainer.parameters().front()->gradient().zero_();  // 101 x 32
+    for (const Parameter* parameter : trainer.parameters()) parameter->weight().fill_(0.5);
+    const StepResult result = trainer.apply_gradients();
+    EXPECT_EQ(result.num_zeros, 101 * 32);
+    EXPECT_NEAR(*result.weight_norm, 0.5 * std::sqrt(43'616.0), 1e-9);
+  });
 }
 
 // Weight decay from 0 to 0.5 over 4 steps, gradients of zero: weights shrink by the step's decay.

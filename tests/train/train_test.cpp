@@ -81,9 +81,7 @@ TEST(Train, OnlyValidatesWhenTrainingIsSkipped) {
 
 TEST(Train, RunsAsLongAsTheSamplesLast) {
   const TemporaryDirectory directory;
-  Job job(directory, {{"eval_iters", 0}});
-  job.config.run.train_iters = 0;
-  job.config.run.train_samples = 30;
+  const Job job(directory, {{"eval_iters", 0}, {"train_iters", nullptr}, {"train_samples", 30}});
   EXPECT_EQ(train(job.config, {}).iterations, 3);
 }
 

@@ -13,15 +13,30 @@ bool reduces_after(const std::vector<Row>& rows, size_t position, FaultSet fault
   return position < but_last.size() && completes_gradients(but_last, position);
 }
 
+const char* span_name(Op op) {
+  switch (op) {
+    case Op::kForward:
+      return "forward";
+    case Op::kBackward:
+      return "backward";
+    case Op::kBackwardInput:
+      return "backward input";
+    case Op::kBackwardWeight:
+      return "backward weight";
+  }
+  return "";
+}
+
 }  // namespace
 
 void execute(const std::vector<Row>& rows, Chunk& chunk,
-             const std::vector<Microbatch>& microbatches, FaultSet faults) {
+             const std::vector<Microbatch>& microbatches, FaultSet faults, Timeline* timeline) {
   for (size_t position = 0; position < rows.size(); ++position) {
     const Row& row = rows[position];
     SEVENFOLD_CHECK(row.stage == 0 && row.chunk == 0, "stage {} chunk {}", row.stage, row.chunk);
     const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
     const bool complete = reduces_after(rows, position, faults);
+    const WorkSpan span(timeline, span_name(row.op), row.microbatch);
     switch (row.op) {
       case Op::kForward:
         chunk.forward(microbatch, {});

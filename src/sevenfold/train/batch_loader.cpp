@@ -68,9 +68,12 @@ std::vector<Microbatch> BatchLoader::step(int64_t consumed, int64_t num_microbat
 
 Microbatch BatchLoader::range(int64_t first, int64_t end) const {
   SEVENFOLD_CHECK(0 <= first && first < end);
-  Microbatch microbatch = read(sampler_.samples(first, end - first), 0);
-  microbatch.sample_ids.resize(static_cast<size_t>(end - first));
-  std::iota(microbatch.sample_ids.begin(), microbatch.sample_ids.end(), first);
+  std::vector<int64_t> places(static_cast<size_t>(end - first));
+  std::iota(places.begin(), places.end(), first);
+  // The whole of a set is each of its samples once, which cyclic order does not promise.
+  const bool is_whole = config_.run.full_validation;
+  Microbatch microbatch = read(is_whole ? places : sampler_.samples(first, end - first), 0);
+  microbatch.sample_ids = places;
   microbatch.is_training = false;
   return microbatch;
 }

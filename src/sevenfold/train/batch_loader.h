@@ -30,7 +30,8 @@ class BatchLoader {
   // The micro batches of the step that starts after `consumed` samples, in the order of the
   // experiment's loader.
   std::vector<Microbatch> step(int64_t consumed, int64_t num_microbatches) const;
-  // One micro batch of the places first .. end-1 (at least one) of the stream.
+  // One micro batch, not for training, of the places first .. end-1 (at least one) of the stream;
+  // of the samples of these numbers when the run validates on whole sets.
   Microbatch range(int64_t first, int64_t end) const;
 
  private:

@@ -5,7 +5,6 @@
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/order/samples_needed.h"
 #include "sevenfold/dataset/text/prepare.h"
-#include "sevenfold/train/run_position.h"
 
 namespace sevenfold {
 namespace {
@@ -27,7 +26,7 @@ bool validates(const RunConfig& run) {
 
 DataSources open_run_data(const Config& config, const DataProgress& progress) {
   if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
-  const RunLength length{.train_iters = num_iterations(config),
+  const RunLength length{.train_iters = config.run.train_iters,
                          .train_samples = config.run.train_samples,
                          .global_batch_size = config.batch.global_batch_size,
                          .eval_interval = config.run.eval_interval,

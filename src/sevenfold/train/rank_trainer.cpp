@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/optim/clipping.h"
 #include "sevenfold/optim/learning_rate.h"
@@ -88,13 +90,18 @@ StepResult RankTrainer::step() {
 
 void RankTrainer::compute_gradients() {
   const int64_t count = num_microbatches(config_, position_.consumed_samples);
-  std::vector<Microbatch> microbatches = loader_.step(position_.consumed_samples, count);
+  std::vector<Microbatch> microbatches = read_step(count);
   seed_losses(microbatches);
   for (Bucket& bucket : buckets_) bucket.gradients.zero_();
   chunk_.reset_loss();
   const auto stage = static_cast<size_t>(rank_.coordinates[static_cast<size_t>(Axis::kPp)]);
-  execute(schedule(count).rows[stage], chunk_, microbatches, rank_.faults);
+  execute(schedule(count).rows[stage], chunk_, microbatches, rank_.faults, rank_.timeline);
   reducer_.finish();
+}
+
+std::vector<Microbatch> RankTrainer::read_step(int64_t num_microbatches) const {
+  const WorkSpan span(rank_.timeline, "read data");
+  return loader_.step(position_.consumed_samples, num_microbatches);
 }
 
 // Every micro batch is seeded with one over the unmasked tokens of the *global* batch: the loss is
@@ -132,29 +139,36 @@ std::vector<Parameter*> RankTrainer::norm_parameters() const {
 }
 
 StepResult RankTrainer::apply_gradients() {
+  const WorkSpan span(rank_.timeline, "apply gradients");
   StepResult result = sum_loss();
   result.loss_scale = loss_scale_.value();
   result.learning_rate = learning_rate(config_.learning_rate, position_.stepped_samples);
   result.gradient_norm = gradient_norm(norm_parameters(), rank_) / result.loss_scale;
   if (rank_.faults.has(Fault::kNormOfLocalGradient))
     for (Bucket& bucket : buckets_) rank_.group("dp-cp").all_reduce(bucket.gradients).wait();
-  const bool is_finite = finite_everywhere(result);
+  const bool is_finite = agree_whether_finite(result);
   check_finite(result, is_finite);
   result.is_skipped = !is_finite;
   result.clip_factor = clip_factor(result.gradient_norm, config_.optimizer.clip_grad);
+  if (config_.run.log_num_zeros) result.num_zeros = zeros_in_gradient(parameters_, rank_);
   if (is_finite) step_optimizer(result);
+  if (config_.run.log_params_norm)
+    result.weight_norm = weight_norm(parameters_, *optimizer_, rank_);
   loss_scale_.update(!is_finite);
   ++position_.iteration;
   position_.consumed_samples += result.global_batch_size;
   return result;
 }
 
-// Ranks must agree on a step or its end even where only one of them has seen the overflow.
-bool RankTrainer::finite_everywhere(const StepResult& result) const {
+// Ranks must agree on a step or its end, and on what they say of it, even where only one of them
+// has seen the overflow.
+bool RankTrainer::agree_whether_finite(StepResult& result) const {
   const bool is_finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  const at::Tensor has_overflow = scalar(is_finite ? 0.0 : 1.0);
-  rank_.group("world").all_reduce_max(has_overflow).wait();
-  return has_overflow.item<double>() == 0.0;
+  const at::Tensor overflows = scalar(is_finite ? 0.0 : 1.0);
+  rank_.group("world").all_reduce_max(overflows).wait();
+  const bool all_finite = overflows.item<double>() == 0.0;
+  if (is_finite && !all_finite) result.gradient_norm = std::numeric_limits<double>::infinity();
+  return all_finite;
 }
 
 void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
@@ -168,6 +182,7 @@ void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
 }
 
 void RankTrainer::step_optimizer(const StepResult& result) {
+  const WorkSpan span(rank_.timeline, "optimizer");
   const double decay =
       weight_decay(config_.optimizer, position_.stepped_samples, run_samples(config_));
   position_.stepped_samples += result.global_batch_size;
@@ -202,6 +217,7 @@ ValidationResult RankTrainer::validate(const SampleSource& data) {
 
 ValidationResult RankTrainer::evaluate(const SampleSource& data, const EvaluationRange& range) {
   SEVENFOLD_CHECK(range.num_samples > 0, "an evaluation without samples");
+  const WorkSpan span(rank_.timeline, "evaluate");
   const BatchPlace place = batch_place(rank_);
   Config config = config_;
   if (config.run.full_validation) config.data.loader = LoaderKind::kSingle;  // every sample once

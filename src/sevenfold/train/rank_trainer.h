@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sevenfold/config/config.h"
@@ -29,6 +30,8 @@ struct StepResult {
   double loss_scale = 1.0;  // that the step used
   // Weights unchanged because loss or gradient were not finite (fp16: an overflow).
   bool is_skipped = false;
+  std::optional<double> weight_norm;  // after the step, where the log asks for it
+  std::optional<int64_t> num_zeros;   // of the gradient, where the log asks for it
 };
 
 // Places of an evaluation in the stream of validation samples.
@@ -80,13 +83,15 @@ class RankTrainer {
   int64_t gradient_bytes() const;
 
  private:
+  std::vector<Microbatch> read_step(int64_t num_microbatches) const;
   void seed_losses(std::vector<Microbatch>& microbatches);
   void start_weights();
   // The parts of the result that follow from the forward passes. Collective.
   StepResult sum_loss();
   std::vector<Parameter*> norm_parameters() const;
-  // Whether loss and norm are finite on all ranks. Collective.
-  bool finite_everywhere(const StepResult& result) const;
+  // Whether loss and norm are finite on all ranks; where only others' are not, the norm becomes
+  // infinite. Collective.
+  bool agree_whether_finite(StepResult& result) const;
   void check_finite(const StepResult& result, bool is_finite) const;
   void step_optimizer(const StepResult& result);
   const Schedule& schedule(int64_t num_microbatches);

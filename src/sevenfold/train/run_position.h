@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/config/config.h"
 
 namespace sevenfold {
@@ -18,12 +17,10 @@ struct RunPosition {
   int64_t consumed_valid_samples = 0;
 };
 
-// Micro batches of the step that starts after `consumed` samples, on each dp rank. That micro
+// Micro batches, on each dp rank, of the step that starts after `consumed` samples. That micro
 // batches and ranks divide every batch of a schedule is a rule of config/.
 int64_t num_microbatches(const Config& config, int64_t consumed);
 
-// Steps of the whole run: train_iters, or the steps that train_samples are enough for.
-int64_t num_iterations(const Config& config);
 // Samples of the whole run; with train_iters and a batch schedule counted with the last batch size,
 // as Megatron counts them for data order and schedules.
 int64_t run_samples(const Config& config);

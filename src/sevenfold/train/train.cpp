@@ -13,8 +13,10 @@
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/limits.h"
 #include "sevenfold/train/output/run_log.h"
+#include "sevenfold/train/output/trace_file.h"
 #include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
+#include "sevenfold/train/replica_check.h"
 #include "sevenfold/train/signals.h"
 
 namespace sevenfold {
@@ -29,9 +31,12 @@ double seconds_since(Clock::time_point start) {
 // A run as its ranks see it.
 struct Run {
   const Config& config;
+  const TrainOptions& options;
   const DataSources& data;
+  std::vector<Timeline>& timelines;  // by rank; empty: no trace
   const StopSignals& signals;
   RunLog& log;            // rank 0 only
+  TraceFile* trace;       // rank 0 only; null: no trace
   TrainOutcome& outcome;  // rank 0 only
 };
 
@@ -48,6 +53,17 @@ void print_size(const RankTrainer& trainer, const Config& config, RunLog& log) {
       format_bytes(trainer.parameter_bytes()), precision_name(config.run.precision)));
 }
 
+// What all ranks did since the last call. Ranks are threads of this process.
+void write_trace(Run& run) {
+  if (run.trace == nullptr) return;
+  for (size_t rank = 0; rank < run.timelines.size(); ++rank)
+    run.trace->write(static_cast<int64_t>(rank), run.timelines[rank].take());
+}
+
+bool checks_replicas_after(int64_t iteration, const TrainOptions& options) {
+  return options.check_replicas_interval > 0 && iteration % options.check_replicas_interval == 0;
+}
+
 // One step and what is said of it. Returns whether, and why, the run ends with it.
 StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::time_point began) {
   const double blocked_before_s = rank.traffic.total().seconds_blocked;
@@ -55,6 +71,8 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
   const StepResult result = trainer.step();
   const double time_s = seconds_since(start);
   const RunPosition& position = trainer.position();
+  if (checks_replicas_after(position.iteration, run.options))
+    check_replicas(trainer.parameters(), trainer.optimizer(), rank, position.iteration);
   StopReason stop = StopReason::kNone;
   if (rank.rank == 0)
     stop = stop_after(run.config.run, position.iteration, seconds_since(began),
@@ -65,6 +83,7 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
     run.outcome.iterations = position.iteration;
     run.outcome.loss = result.loss;
     run.outcome.stop = stop;
+    write_trace(run);
   }
   return all.front().stop;
 }
@@ -72,6 +91,10 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
 // What one rank does from start weights to the last step.
 void train_rank(RankContext& rank, Run& run) {
   const Clock::time_point began = Clock::now();
+  if (!run.timelines.empty()) {
+    rank.timeline = &run.timelines[static_cast<size_t>(rank.rank)];
+    rank.traffic.set_timeline(rank.timeline);
+  }
   RankTrainer trainer(run.config, *run.data.train, rank);
   if (rank.rank == 0) {
     print_size(trainer, run.config, run.log);
@@ -79,7 +102,7 @@ void train_rank(RankContext& rank, Run& run) {
     if (!run.data.valid) run.log.print("no validation (eval_iters or eval_interval is 0)");
   }
   if (run.config.run.skip_train) return validate(trainer, rank, run);
-  const int64_t iterations = num_iterations(run.config);
+  const int64_t iterations = run.config.run.train_iters;
   while (trainer.position().iteration < iterations) {
     const StopReason stop = train_step(trainer, rank, run, began);
     if (stop != StopReason::kNone) return;
@@ -178,11 +201,16 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
                *outcome.bigram_cross_entropy);
   const StopSignals signals;
   RunLog log(config, directory, options.peak_tflops);
-  Run run{config, data, signals, log, outcome};
+  const auto ranks = static_cast<size_t>(config.mesh.world_size());
+  std::vector<Timeline> timelines(options.trace ? ranks : 0);
+  std::optional<TraceFile> trace;
+  if (options.trace) trace.emplace(directory.path() / "trace.json", config.mesh.world_size());
+  Run run{config, options, data, timelines, signals, log, trace ? &*trace : nullptr, outcome};
   try {
     run_ranks(mesh,
               {.timeout = std::chrono::seconds(config.run.timeout_s), .threads_per_rank = threads},
               [&](RankContext& rank) { train_rank(rank, run); });
+    write_trace(run);
   } catch (const DataError& error) {
     throw Error(error.what());  // met under way: a failed run (exit code 1), not a refused one
   }

@@ -12,6 +12,8 @@ struct TrainOptions {
   Resume resume = Resume::kAuto;
   int threads_per_rank = 0;  // LibTorch's threads in a rank; 0: cores / ranks, at least 1
   double peak_tflops = 0.0;  // of one rank's processor, for MFU; 0: not known
+  int64_t check_replicas_interval = 0;  // steps between comparisons of replicated bits; 0: none
+  bool trace = false;                   // write DIR/trace.json
 };
 
 struct TrainOutcome {

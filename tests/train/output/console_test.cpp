@@ -43,13 +43,24 @@ TEST(StepLine, HasMegatronsForm) {
                         .global_batch_size = 128,
                         .lm_loss = 5.123456,
                         .loss_scale = 1.0,
-                        .grad_norm = 2.345,
-                        .num_skipped = 0,
-                        .num_nan = 0}),
+                        .grad_norm = 2.345}),
       "iteration        5/     100 | consumed samples:          640 | elapsed time per iteration "
       "(ms): 812.4 | throughput per GPU (TFLOP/s/GPU): 0.1 | learning rate: 1.000000E-05 | "
       "global batch size:   128 | lm loss: 5.123456E+00 | loss scale: 1.0 | grad norm: 2.345 | "
       "number of skipped iterations:   0 | number of nan iterations:   0 |");
+}
+
+TEST(StepLine, HasWhatTheLogKeysAskFor) {
+  const std::string line = format_step_line({.iteration = 5,
+                                             .train_iters = 100,
+                                             .has_throughput = false,
+                                             .num_zeros = 12,
+                                             .weight_norm = 30.25});
+  EXPECT_EQ(line.find("throughput"), std::string::npos);
+  EXPECT_NE(line.find("(ms): 0.0 | learning rate:"), std::string::npos) << line;
+  EXPECT_NE(line.find("| grad norm: 0.000 | num zeros: 12 | params norm: 30.250 | number of"),
+            std::string::npos)
+      << line;
 }
 
 TEST(ValidationLine, HasMegatronsFormAndItsLimitOfThePerplexity) {

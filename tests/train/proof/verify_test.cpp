@@ -4,6 +4,7 @@
 
 #include "sevenfold/dataset/synthetic_source.h"
 #include "sevenfold/dist/allocator.h"
+#include "sevenfold/train/proof/layout_trace.h"
 #include "train/experiments.h"
 
 namespace sevenfold {
@@ -59,6 +60,47 @@ TEST(VerifyLayout, PassesOnAShrunkLayoutWithMadeUpTokens) {
   EXPECT_TRUE(report.pass) << report.failure();
   EXPECT_EQ(report.layout.dp, 2);
   EXPECT_TRUE(report.unequal_tokens);
+}
+
+TEST(VerifyLayout, PassesInEveryPrecisionWithinItsTolerance) {
+  install_allocator();
+  for (const char* precision : {"fp32", "bf16"}) {
+    const TemporaryDirectory directory;
+    const auto experiment = testing::m0_experiment(directory, "D3", 4, {{"weight_decay", 0.1}},
+                                                   {{"precision", precision}});
+    const VerifyReport report =
+        verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 3});
+    EXPECT_TRUE(report.pass) << precision << ": " << report.failure();
+    const double tolerance = std::string(precision) == "fp32" ? 1e-4 : 3e-2;
+    EXPECT_EQ(report.tolerance, tolerance);
+#ifdef SEVENFOLD_FAULTS
+    // A mistake of a factor, or of a token's weight, is far outside.
+    const VerifyReport faulty =
+        verify_layout(proof_config(experiment.config), *experiment.data,
+                      {.steps = 1, .faults = FaultSet().enable(Fault::kMeanPerMicrobatch)});
+    EXPECT_FALSE(faulty.pass) << precision;
+#endif
+  }
+}
+
+// Cyclic order depends on the number of ranks: the one rank reads what the layout read.
+TEST(VerifyLayout, HandsItsOneRankTheSamplesOfACyclicLayout) {
+  install_allocator();
+  for (const bool sharded : {true, false}) {
+    const TemporaryDirectory directory;
+    auto experiment = testing::m0_experiment(directory, "D1", 4);
+    experiment.config.data.loader = LoaderKind::kCyclic;
+    experiment.config.data.data_sharding = sharded;
+    const VerifyReport report =
+        verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 3});
+    EXPECT_TRUE(report.pass) << report.failure();
+    Config other_order = one_rank_config(experiment.config);
+    other_order.data.order_dp_size = 1;
+    const double other = trace_layout(other_order, *experiment.data, {.steps = 1}).steps[0].loss;
+    if (sharded) {
+      EXPECT_NE(other, report.steps[0].loss_reference) << "one rank by itself reads other samples";
+    }
+  }
 }
 
 TEST(VerifyLayout, SaysWhenEqualTokenCountsHideMistakesOfAveraging) {

@@ -17,16 +17,21 @@ constexpr double kSecondsBetweenBars = 0.1;
 }  // namespace
 
 std::string format_step_line(const StepLine& line) {
-  return fmt::format(
+  std::string text = fmt::format(
       "iteration {:8d}/{:8d} | consumed samples: {:12d} | elapsed time per iteration (ms): {:.1f} "
-      "| "
-      "throughput per GPU (TFLOP/s/GPU): {:.1f} | learning rate: {:.6E} | global batch size: {:5d} "
-      "| "
-      "lm loss: {:.6E} | loss scale: {:.1f} | grad norm: {:.3f} | "
-      "number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",
-      line.iteration, line.train_iters, line.consumed_samples, line.time_per_iteration_s * 1000.0,
-      line.tflops_per_gpu, line.lr, line.global_batch_size, line.lm_loss, line.loss_scale,
-      line.grad_norm, line.num_skipped, line.num_nan);
+      "|",
+      line.iteration, line.train_iters, line.consumed_samples, line.time_per_iteration_s * 1000.0);
+  if (line.has_throughput)
+    text += fmt::format(" throughput per GPU (TFLOP/s/GPU): {:.1f} |", line.tflops_per_gpu);
+  text += fmt::format(
+      " learning rate: {:.6E} | global batch size: {:5d} | lm loss: {:.6E} | loss scale: {:.1f} | "
+      "grad norm: {:.3f} |",
+      line.lr, line.global_batch_size, line.lm_loss, line.loss_scale, line.grad_norm);
+  if (line.num_zeros) text += fmt::format(" num zeros: {} |", *line.num_zeros);
+  if (line.weight_norm) text += fmt::format(" params norm: {:.3f} |", *line.weight_norm);
+  return text +
+         fmt::format(" number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",
+                     line.num_skipped, line.num_nan);
 }
 
 std::string format_validation_line(int64_t iteration, double lm_loss, int64_t samples) {
@@ -107,6 +112,9 @@ void Console::print_step_line(const ConsoleStep& report) {
        .lm_loss = interval_.mean_loss(),
        .loss_scale = report.loss_scale,
        .grad_norm = report.grad_norm,
+       .has_throughput = options_.has_throughput,
+       .num_zeros = report.num_zeros,
+       .weight_norm = report.weight_norm,
        .num_skipped = interval_.skipped,
        .num_nan = interval_.nan}));
   interval_ = {};

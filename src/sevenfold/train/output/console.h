@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,10 @@ struct StepLine {
   double lm_loss = 0.0;
   double loss_scale = 1.0;
   double grad_norm = 0.0;
+  // Left out where there are none: log_throughput, log_num_zeros_in_grad, log_params_norm.
+  bool has_throughput = true;
+  std::optional<int64_t> num_zeros;
+  std::optional<double> weight_norm;
   int64_t num_skipped = 0;
   int64_t num_nan = 0;
 };
@@ -39,6 +44,7 @@ struct ConsoleOptions {
   int64_t train_iters = 0;
   int64_t log_interval = 1;                // steps per line
   double flops_per_sample_and_rank = 0.0;  // model FLOPs of a sample, divided by the ranks
+  bool has_throughput = true;
 };
 
 // What a step reports.
@@ -52,6 +58,8 @@ struct ConsoleStep {
   double loss_scale = 1.0;
   double grad_norm = 0.0;
   bool is_skipped = false;
+  std::optional<int64_t> num_zeros = {};
+  std::optional<double> weight_norm = {};
 };
 
 // Prints a line per log_interval steps and after the last one: means over its steps of the loss

@@ -23,9 +23,13 @@ RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_
       peak_flops_(peak_tflops * 1e12),
       metrics_(directory.metrics()),
       console_({.bar_is_terminal = isatty(STDERR_FILENO) == 1,
-                .train_iters = num_iterations(config),
+                .train_iters = config.run.train_iters,
                 .log_interval = config.run.log_interval,
-                .flops_per_sample_and_rank = flops_per_rank(1)}) {}
+                .flops_per_sample_and_rank = flops_per_rank(1),
+                .has_throughput = config.run.log_throughput}) {
+  if (!config.run.tensorboard_directory.empty())
+    tensorboard_.emplace(config.run.tensorboard_directory);
+}
 
 double RunLog::flops_per_rank(int64_t samples) const {
   return step_flops(config_.model, samples) / static_cast<double>(config_.mesh.world_size());
@@ -62,6 +66,7 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
   if (peak_flops_ > 0.0)
     metrics.mfu = flops_per_rank(result.global_batch_size) / report.time_s / peak_flops_;
   metrics_.write(metrics);
+  step_to_tensorboard(report);
   console_.report_step({.iteration = report.position.iteration,
                         .consumed_samples = report.position.consumed_samples,
                         .step_time_s = report.time_s,
@@ -70,7 +75,9 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
                         .lm_loss = result.loss,
                         .loss_scale = result.loss_scale,
                         .grad_norm = result.gradient_norm,
-                        .is_skipped = result.is_skipped});
+                        .is_skipped = result.is_skipped,
+                        .num_zeros = result.num_zeros,
+                        .weight_norm = result.weight_norm});
   if (result.trained_tokens == 0)
     print(fmt::format(
         "warning: no token of iteration {} is trained (all labels are masked): the loss is 0 and "
@@ -78,7 +85,27 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
         report.position.iteration));
 }
 
+// Megatron's tags.
+void RunLog::step_to_tensorboard(const StepReport& report) {
+  const int64_t iteration = report.position.iteration;
+  if (!tensorboard_ || iteration % config_.run.tensorboard_log_interval != 0) return;
+  const StepResult& result = report.result;
+  const double tflops = flops_per_rank(result.global_batch_size) * 1e-12 / report.time_s;
+  tensorboard_->add_scalar("lm loss", iteration, result.loss);
+  tensorboard_->add_scalar("learning-rate", iteration, result.learning_rate);
+  tensorboard_->add_scalar("grad-norm", iteration, result.gradient_norm);
+  tensorboard_->add_scalar("batch-size", iteration, static_cast<double>(result.global_batch_size));
+  tensorboard_->add_scalar("loss-scale", iteration, result.loss_scale);
+  tensorboard_->add_scalar("iteration-time", iteration, report.time_s);
+  tensorboard_->add_scalar("throughput", iteration, tflops);
+  tensorboard_->flush();
+}
+
 void RunLog::validation(int64_t iteration, const ValidationResult& result) {
+  if (tensorboard_) {
+    tensorboard_->add_scalar("lm loss validation", iteration, result.loss);
+    tensorboard_->flush();
+  }
   metrics_.write(ValidationMetrics{iteration, result.loss, result.trained_tokens, result.samples});
   console_.report_validation(iteration, result.loss, result.samples);
   if (result.trained_tokens == 0)

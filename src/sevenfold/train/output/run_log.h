@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/train/output/console.h"
+#include "sevenfold/train/output/event_file.h"
 #include "sevenfold/train/output/metrics.h"
 #include "sevenfold/train/output/run_directory.h"
 #include "sevenfold/train/rank_statistics.h"
@@ -19,7 +21,8 @@ struct StepReport {
   double time_s = 0.0;
 };
 
-// Where the story of a run goes: console and metrics file. Rank 0's, used by its thread.
+// Where the story of a run goes: console, metrics file and, where asked for, a TensorBoard file.
+// Rank 0's, used by its thread.
 class RunLog {
  public:
   // peak_tflops: of one rank's processor, for MFU; 0: not known. config outlives the log.
@@ -33,11 +36,13 @@ class RunLog {
 
  private:
   double flops_per_rank(int64_t samples) const;
+  void step_to_tensorboard(const StepReport& report);
 
   const Config& config_;
   double peak_flops_;
   MetricsWriter metrics_;
   Console console_;
+  std::optional<EventFile> tensorboard_;
 };
 
 }  // namespace sevenfold

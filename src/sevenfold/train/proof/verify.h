@@ -44,8 +44,8 @@ struct VerifyReport {
   std::string failure() const;
 };
 
-// The configuration under which layouts are compared: hot start, SGD without momentum; everything
-// else as the experiment says.
+// The configuration under which layouts are compared: hot start, SGD without momentum, in fp16 a
+// constant loss scale; everything else as the experiment says.
 Config proof_config(Config config);
 // The same experiment on one rank: every degree 1, the same micro batch size and global batch.
 Config one_rank_config(Config config);
