@@ -68,7 +68,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command->add_flag("--eval-only", arguments->eval_only, "Validate and stop (skip_train: true)");
   command->add_flag("--trace", arguments->trace, "Write DIR/trace.json for ui.perfetto.dev");
   command->add_flag("--tensorboard", arguments->tensorboard,
-                    "Write event files to DIR/tensorboard (or tensorboard_dir)");
+                    "Write event files to DIR/tensorboard");
   command
       ->add_option("--check-replicas", arguments->check_replicas,
                    "Every N steps, compare the bits of what ranks replicate")

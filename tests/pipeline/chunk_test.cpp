@@ -102,7 +102,7 @@ TEST(Chunk, KeepsPerDecoderLayerWhatTheFormulaSays) {
   constexpr int64_t kTokens = 2 * 6, kHidden = 8, kFfn = 12, kHeads = 2, kGroups = 1, kHeadSize = 4;
   constexpr int64_t kPerToken = 4 * kHidden                           // norms: inputs and outputs
                                 + kHeadSize * (kHeads + 2 * kGroups)  // q, k, v
-                                + 2 * kHeadSize * kHeads              // output, grouped and not
+                                + kHeadSize * kHeads                  // what attention gives
                                 + 3 * kFfn                            // gate, up, product
                                 + 2 + kHeads;  // norms' and softmax's row figures
   EXPECT_EQ(kept_bytes(3) - kept_bytes(2), kTokens * kPerToken * 8);

@@ -70,13 +70,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLedgerOfTraining,
                                            MemoryCase{"sgd", 0.0, "fp32", 4, 4, 0},
                                            MemoryCase{"sgd", 0.9, "fp64", 8, 8, 1},
                                            MemoryCase{"adam", 0.0, "bf16", 2, 4, 3},
-                                           MemoryCase{"sgd", 0.0, "bf16", 2, 4, 1}));
+                                           MemoryCase{"sgd", 0.0, "bf16", 2, 4, 1},
+                                           MemoryCase{"adam", 0.0, "fp16", 2, 4, 3}));
 
 // Losses of six steps, at a rate so small that rounding does not grow from step to step.
 std::vector<double> losses_in(const std::string& precision, int64_t ranks) {
   const TemporaryDirectory directory;
-  const auto experiment =
-      testing::m0_experiment(directory, "D3", ranks, {{"lr", 0.01}}, {{"precision", precision}});
+  // A fixed scale: the dynamic one would spend the six steps on finding its value.
+  const auto experiment = testing::m0_experiment(
+      directory, "D3", ranks, {{"lr", 0.01}, {"loss_scale", 1024.0}}, {{"precision", precision}});
   std::vector<double> losses;
   on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
     for (int step = 0; step < 6; ++step) {
@@ -122,7 +124,7 @@ TEST_P(ReducedPrecision, StartsMastersFromUnroundedValues) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, ReducedPrecision, ::testing::Values("bf16"),
+INSTANTIATE_TEST_SUITE_P(Types, ReducedPrecision, ::testing::Values("bf16", "fp16"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(Activations, AreFreedByTheEndOfTheStep) {
@@ -216,13 +218,16 @@ TEST(MaskedBatch, WithoutATrainedTokenLeavesOnlyWeightDecay) {
   });
 }
 
+// The loader is cyclic, whose training order does depend on both.
 TEST(Evaluation, DependsOnNeitherLayoutNorMicroBatch) {
   std::vector<double> losses;
   for (const auto& [dp, micro] :
        {std::pair<int64_t, int64_t>{1, 1}, {2, 1}, {4, 2}, {1, 8}, {2, 3}}) {
     const TemporaryDirectory directory;
-    const auto experiment = testing::m0_experiment(
-        directory, "D3", dp, {{"micro_batch_size", micro}, {"global_batch_size", micro * dp}});
+    const auto experiment = testing::m0_experiment(directory, "D3", dp,
+                                                   {{"micro_batch_size", micro},
+                                                    {"global_batch_size", micro * dp},
+                                                    {"dataloader_type", "cyclic"}});
     on_ranks(experiment, [&](RankContext& rank, RankTrainer& trainer) {
       // Seven samples: an odd number, so that micro batches and ranks come out uneven.
       const ValidationResult result = trainer.evaluate(*experiment.data, {.num_samples = 7});

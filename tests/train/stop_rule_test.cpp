@@ -5,12 +5,26 @@
 namespace sevenfold {
 namespace {
 
+RunConfig long_run() {
+  RunConfig run;
+  run.train_iters = 2'000'000;
+  return run;
+}
+
 TEST(StopAfter, GoesOnWithoutAReason) {
-  EXPECT_EQ(stop_after({}, 1'000'000, 1e9, false), StopReason::kNone);
+  EXPECT_EQ(stop_after(long_run(), 1'000'000, 1e9, false), StopReason::kNone);
+}
+
+TEST(StopAfter, TheLastStepIsNoStop) {
+  RunConfig run;
+  run.train_iters = 6;
+  run.exit_interval = 3;
+  EXPECT_EQ(stop_after(run, 3, 0.0, true), StopReason::kSignal);
+  EXPECT_EQ(stop_after(run, 6, 0.0, true), StopReason::kNone);
 }
 
 TEST(StopAfter, StopsAtMultiplesOfExitInterval) {
-  RunConfig run;
+  RunConfig run = long_run();
   run.exit_interval = 3;
   EXPECT_EQ(stop_after(run, 2, 0.0, false), StopReason::kNone);
   EXPECT_EQ(stop_after(run, 3, 0.0, false), StopReason::kExitInterval);
@@ -20,7 +34,7 @@ TEST(StopAfter, StopsAtMultiplesOfExitInterval) {
 }
 
 TEST(StopAfter, StopsWhenTheMinutesAreUp) {
-  RunConfig run;
+  RunConfig run = long_run();
   run.exit_duration_minutes = 2;
   EXPECT_EQ(stop_after(run, 1, 119.9, false), StopReason::kNone);
   EXPECT_EQ(stop_after(run, 1, 120.0, false), StopReason::kExitDuration);
@@ -29,7 +43,7 @@ TEST(StopAfter, StopsWhenTheMinutesAreUp) {
 }
 
 TEST(StopAfter, NamesTheSignalFirst) {
-  RunConfig run;
+  RunConfig run = long_run();
   run.exit_interval = 1;
   EXPECT_EQ(stop_after(run, 1, 0.0, true), StopReason::kSignal);
 }

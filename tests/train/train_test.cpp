@@ -85,13 +85,33 @@ TEST(Train, RunsAsLongAsTheSamplesLast) {
   EXPECT_EQ(train(job.config, {}).iterations, 3);
 }
 
-TEST(Train, StopsAtAnExitInterval) {
+TEST(Train, StopsAtAnExitIntervalAndValidates) {
   const TemporaryDirectory directory;
-  Job job(directory, {{"eval_iters", 0}});
-  job.config.run.exit_interval = 2;
+  Job job(directory);
+  job.config.run.exit_interval = 1;
   const TrainOutcome outcome = train(job.config, {});
-  EXPECT_EQ(outcome.iterations, 2);
+  EXPECT_EQ(outcome.iterations, 1);
   EXPECT_EQ(outcome.stop, StopReason::kExitInterval);
+  EXPECT_EQ(metrics_lines(job.config).back()["validation_loss"].get<double>(),
+            outcome.validation_loss);
+}
+
+TEST(Train, RunsAndValidatesOnCyclicData) {
+  const TemporaryDirectory directory;
+  Job job(directory);
+  job.config.data.loader = LoaderKind::kCyclic;
+  const TrainOutcome outcome = train(job.config, {});
+  EXPECT_EQ(outcome.stop, StopReason::kNone);
+  EXPECT_GT(outcome.validation_loss, 0.0);
+}
+
+TEST(Train, RefusesCyclicDataThatIsTooSmallBeforeAnythingIsWritten) {
+  const TemporaryDirectory directory;
+  Job job(directory);
+  job.config.data.loader = LoaderKind::kCyclic;
+  job.config.batch.micro_batch_size = 1'000'000;
+  EXPECT_THROW(train(job.config, {}), ConfigError);
+  EXPECT_FALSE(std::filesystem::exists(job.config.run.directory));
 }
 
 TEST(Train, GivesTheSameLossesWhenRunAgain) {

@@ -30,6 +30,10 @@ at::Tensor rows(const std::vector<int64_t>& values, const std::vector<int64_t>& 
 
 }  // namespace
 
+void check_order(const Config& config, const SampleSource& source) {
+  const Sampler sampler(sampler_options(config, source, {.dp_rank = 0, .dp_size = config.mesh.dp}));
+}
+
 BatchLoader::BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
                          at::ScalarType dtype, FaultSet faults)
     : config_(config),
@@ -70,9 +74,7 @@ Microbatch BatchLoader::range(int64_t first, int64_t end) const {
   SEVENFOLD_CHECK(0 <= first && first < end);
   std::vector<int64_t> places(static_cast<size_t>(end - first));
   std::iota(places.begin(), places.end(), first);
-  // The whole of a set is each of its samples once, which cyclic order does not promise.
-  const bool is_whole = config_.run.full_validation;
-  Microbatch microbatch = read(is_whole ? places : sampler_.samples(first, end - first), 0);
+  Microbatch microbatch = read(sampler_.samples(first, end - first), 0);
   microbatch.sample_ids = places;
   microbatch.is_training = false;
   return microbatch;

@@ -19,6 +19,9 @@ struct BatchPlace {
   int64_t dp_size = 1;
 };
 
+// Throws ConfigError when the data is too small for the order that the run asks for (cyclic).
+void check_order(const Config& config, const SampleSource& source);
+
 // Reads the micro batches of one rank as tensors. Labels, masks and positions are made on uncut
 // sequences. Every rank of one dp coordinate reads the same samples.
 class BatchLoader {
@@ -30,8 +33,7 @@ class BatchLoader {
   // The micro batches of the step that starts after `consumed` samples, in the order of the
   // experiment's loader.
   std::vector<Microbatch> step(int64_t consumed, int64_t num_microbatches) const;
-  // One micro batch, not for training, of the places first .. end-1 (at least one) of the stream;
-  // of the samples of these numbers when the run validates on whole sets.
+  // One micro batch, not for training, of the places first .. end-1 (at least one) of the stream.
   Microbatch range(int64_t first, int64_t end) const;
 
  private:

@@ -1,6 +1,10 @@
 #include "sevenfold/train/data.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/order/samples_needed.h"
@@ -9,13 +13,22 @@
 namespace sevenfold {
 namespace {
 
-void prepare_if_missing(const PrepareConfig& prepare, const DataProgress& progress) {
-  if (std::filesystem::exists(prepare.output + ".bin")) return;
-  prepare_dataset(prepare, [&](int64_t done, int64_t total) {
+// Returns what the user should know of it.
+std::vector<std::string> prepare_if_missing(const PrepareConfig& prepare,
+                                            const DataProgress& progress) {
+  if (std::filesystem::exists(prepare.output + ".bin")) return {};
+  const PrepareReport report = prepare_dataset(prepare, [&](int64_t done, int64_t total) {
     if (progress && total > 0)
       progress("tokenizing " + prepare.output,
                static_cast<double>(done) / static_cast<double>(total));
   });
+  std::vector<std::string> notices;
+  for (const std::string& file : report.skipped)
+    notices.push_back(fmt::format("{}: left out of {}", file, prepare.output));
+  if (report.num_invalid > 0)
+    notices.push_back(fmt::format("{} documents are not valid and left out of {}, the first at {}",
+                                  report.num_invalid, prepare.output, report.first_invalid));
+  return notices;
 }
 
 }  // namespace
@@ -25,7 +38,8 @@ bool validates(const RunConfig& run) {
 }
 
 DataSources open_run_data(const Config& config, const DataProgress& progress) {
-  if (config.data.prepare) prepare_if_missing(*config.data.prepare, progress);
+  std::vector<std::string> notices;
+  if (config.data.prepare) notices = prepare_if_missing(*config.data.prepare, progress);
   const RunLength length{.train_iters = config.run.train_iters,
                          .train_samples = config.run.train_samples,
                          .global_batch_size = config.batch.global_batch_size,
@@ -39,7 +53,9 @@ DataSources open_run_data(const Config& config, const DataProgress& progress) {
                       .train_samples = train_samples_needed(length),
                       .valid_samples = 0};
   if (validates(config.run)) request.valid_samples = valid_samples_needed(length);
-  return open_data(config.data, request);
+  DataSources sources = open_data(config.data, request);
+  sources.notices.insert(sources.notices.begin(), notices.begin(), notices.end());
+  return sources;
 }
 
 }  // namespace sevenfold

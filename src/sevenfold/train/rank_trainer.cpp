@@ -220,7 +220,8 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
   const WorkSpan span(rank_.timeline, "evaluate");
   const BatchPlace place = batch_place(rank_);
   Config config = config_;
-  if (config.run.full_validation) config.data.loader = LoaderKind::kSingle;  // every sample once
+  // Cyclic order reads other samples in other layouts; the figure is to be the same in all.
+  config.data.loader = LoaderKind::kSingle;
   const BatchLoader loader(config, data, place, gradient_type(dtype_), rank_.faults);
   const int64_t micro = config_.batch.micro_batch_size;
   const int64_t end = range.first + range.num_samples;

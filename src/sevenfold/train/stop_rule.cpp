@@ -6,6 +6,7 @@ namespace sevenfold {
 
 StopReason stop_after(const RunConfig& run, int64_t iteration, double running_s,
                       bool is_signalled) {
+  if (iteration >= run.train_iters) return StopReason::kNone;  // it ends by itself
   if (is_signalled) return StopReason::kSignal;
   if (run.exit_interval > 0 && iteration % run.exit_interval == 0) return StopReason::kExitInterval;
   const auto limit_s = 60.0 * static_cast<double>(run.exit_duration_minutes);

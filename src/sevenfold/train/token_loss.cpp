@@ -15,11 +15,6 @@ double sum_over(Communicator& group, double value) {
 
 }  // namespace
 
-void TokenLoss::add(const TokenLoss& part) {
-  sum += part.sum;
-  tokens += part.tokens;
-}
-
 TokenLoss TokenLoss::over(Communicator& parts, Communicator& samples) const {
   return {sum_over(parts, sum), sum_over(samples, tokens)};
 }

@@ -12,7 +12,6 @@ struct TokenLoss {
   double sum = 0.0;
   double tokens = 0.0;
 
-  void add(const TokenLoss& part);
   // Of all ranks, the same on all: sums are added over `parts` (dp-cp, whose members each have a
   // part of the loss), tokens over `samples` (dp, whose members read different samples: tokens are
   // counted on uncut sequences). Collective.

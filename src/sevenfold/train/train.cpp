@@ -88,6 +88,13 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
   return all.front().stop;
 }
 
+// At the interval and at the end; who sends a signal wants the process to go.
+bool validates_after(int64_t iteration, StopReason stop, const RunConfig& run) {
+  if (stop == StopReason::kSignal) return false;
+  return stop != StopReason::kNone || iteration == run.train_iters ||
+         iteration % run.eval_interval == 0;
+}
+
 // What one rank does from start weights to the last step.
 void train_rank(RankContext& rank, Run& run) {
   const Clock::time_point began = Clock::now();
@@ -105,11 +112,10 @@ void train_rank(RankContext& rank, Run& run) {
   const int64_t iterations = run.config.run.train_iters;
   while (trainer.position().iteration < iterations) {
     const StopReason stop = train_step(trainer, rank, run, began);
-    if (stop != StopReason::kNone) return;
     const int64_t iteration = trainer.position().iteration;
-    if (run.data.valid &&
-        (iteration == iterations || iteration % run.config.run.eval_interval == 0))
+    if (run.data.valid && validates_after(iteration, stop, run.config.run))
       validate(trainer, rank, run);
+    if (stop != StopReason::kNone) return;
   }
 }
 
@@ -188,14 +194,15 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   check_fits_machine(config);
   const Mesh mesh(config.mesh);
   const DataSources data = open_with_progress(config);
+  check_order(config, *data.train);
+  TrainOutcome outcome;
+  outcome.bigram_cross_entropy = bigram_baseline(config, data);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
   directory.write_resolved_config(config.resolved_yaml);
   const int threads =
       options.threads_per_rank > 0 ? options.threads_per_rank : default_threads(config.mesh);
   print_banner(config, directory, threads);
 
-  TrainOutcome outcome;
-  outcome.bigram_cross_entropy = bigram_baseline(config, data);
   if (outcome.bigram_cross_entropy)
     fmt::print("bigram cross entropy of the validation split: {:.6f} nats per token\n",
                *outcome.bigram_cross_entropy);

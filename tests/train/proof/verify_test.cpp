@@ -64,7 +64,7 @@ TEST(VerifyLayout, PassesOnAShrunkLayoutWithMadeUpTokens) {
 
 TEST(VerifyLayout, PassesInEveryPrecisionWithinItsTolerance) {
   install_allocator();
-  for (const char* precision : {"fp32", "bf16"}) {
+  for (const char* precision : {"fp32", "bf16", "fp16"}) {
     const TemporaryDirectory directory;
     const auto experiment = testing::m0_experiment(directory, "D3", 4, {{"weight_decay", 0.1}},
                                                    {{"precision", precision}});
