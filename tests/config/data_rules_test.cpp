@@ -115,7 +115,34 @@ TEST(DataOrder, ReadsLoaderShardingResetsAndCache) {
               StartsWith("data.surplus "));
 }
 
-// Loads with a tokenizer of 50 words, end of document 7, padding 8, and counts its openings.
+TEST(DataOrder, WithoutShufflingIsThatOfTheFile) {
+  for (const char* word : {"dataloader_type=cyclic", "dataloader_type=single"}) {
+    const Config config = load({"sevenfold.shuffle=false", word});
+    EXPECT_EQ(config.data.loader, LoaderKind::kSingle) << word;
+    EXPECT_FALSE(config.data.shuffle);
+    const auto notice = Field(&Notice::text,
+                              "override dataloader_type=cyclic: gives way to single, because "
+                              "override sevenfold.shuffle=false asks for the file's order");
+    EXPECT_THAT(config.notices, Contains(notice).Times(std::string_view(word).ends_with("cyclic")));
+  }
+}
+
+TEST(DataPadding, IsNamedInTheBlockAlone) {
+  EXPECT_FALSE(load({}).data.pad_token_id.has_value());
+  EXPECT_EQ(load({"sevenfold.pad_token_id=9"}).data.pad_token_id, 9);
+  EXPECT_EQ(load({"sevenfold.pad_token_id=9", "sevenfold.eod_token_id=8"}).data.pad_token_id, 9);
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.pad_token_id=101"}),
+              StartsWith("data.pad config: override sevenfold.pad_token_id=101: beyond "
+                         "vocab_size=101; use an id below it"));
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.pad_token_id=-1"}), StartsWith("data.pad "));
+  EXPECT_THAT(rule_of(small_llama(), {"sevenfold.pad_token_id=8", "sevenfold.eod_token_id=8"}),
+              StartsWith("data.pad config: override sevenfold.pad_token_id=8: this id ends a "
+                         "document; use another"));
+  EXPECT_THAT(error_of(small_llama(), {"sevenfold.pad_token_id=x"}),
+              HasSubstr("sevenfold.pad_token_id=x is not"));
+}
+
+// Loads with a tokenizer of 50 words, end of document 7, and counts its openings.
 struct Opened {
   Config config;
   int times = 0;
@@ -139,7 +166,7 @@ Opened load_with_tokenizer(std::vector<std::string> words, std::optional<int64_t
     opened.type = request.type;
     opened.path = request.path;
     opened.eod_token = request.eod_token;
-    return TokenizerFacts{.vocab_size = 50, .eod_token_id = eod, .pad_token_id = 8};
+    return TokenizerFacts{.vocab_size = 50, .eod_token_id = eod};
   };
   opened.config = load_config(options);
   return opened;
@@ -162,7 +189,7 @@ TEST(Tokenizer, IsOpenedOnceForWhatIsNeeded) {
   EXPECT_TRUE(opened.config.unsupported.empty());
   EXPECT_EQ(opened.config.model.vocab_size, 50);
   EXPECT_EQ(opened.config.data.eod_token_id, 7);
-  EXPECT_EQ(opened.config.data.pad_token_id, 8);
+  EXPECT_FALSE(opened.config.data.pad_token_id.has_value());
   const Opened end_only = load_with_tokenizer({"reset_attention_mask=true"});
   EXPECT_EQ(end_only.times, 1);
   EXPECT_EQ(end_only.config.model.vocab_size, 101) << "a set value is kept";

@@ -106,7 +106,7 @@ TEST(KeyPolicy, RefusesUnknownKeysOfTheSevenfoldBlock) {
   EXPECT_EQ(error_of(small_llama("", "sevenfold: {zzz: 2}\n")),
             "config: run.yaml:33 sevenfold.zzz=2: there is no key sevenfold.zzz; use one of ranks, "
             "backend, device, "
-            "precision, shuffle, start, eod_token_id, prepare");
+            "precision, shuffle, start, eod_token_id, pad_token_id, prepare");
   EXPECT_THAT(error_of(small_llama("", "sevenfold: {prepare: {input: [a], ouput: b}}\n")),
               HasSubstr("did you mean sevenfold.prepare.output?"));
 }

@@ -13,7 +13,6 @@ namespace sevenfold {
 struct TokenizerFacts {
   int64_t vocab_size = 0;
   std::optional<int64_t> eod_token_id;
-  std::optional<int64_t> pad_token_id;
 };
 
 struct TokenizerRequest {

@@ -16,6 +16,7 @@ struct SevenfoldBlock {
   std::optional<std::string> precision;
   std::optional<std::string> start;
   std::optional<int64_t> eod_token_id;
+  std::optional<int64_t> pad_token_id;
   bool shuffle = true;
   std::optional<PrepareConfig> prepare;
   Value written;  // the block itself, for origins

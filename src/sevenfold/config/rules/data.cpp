@@ -128,12 +128,21 @@ void resolve_sources(Parameters& parameters, DataConfig& data) {
                                        parameters.where("data_path")));
 }
 
-void resolve_order(Parameters& parameters, DataConfig& data) {
+// The cyclic loader shuffles by itself, whatever the order of the data is.
+void resolve_cyclic(Parameters& parameters, const SevenfoldBlock& block, DataConfig& data) {
+  if (data.shuffle)
+    data.loader = LoaderKind::kCyclic;
+  else
+    parameters.notice(fmt::format("{}: gives way to single, because {} asks for the file's order",
+                                  parameters.where("dataloader_type"), block.where("shuffle")));
+}
+
+void resolve_order(Parameters& parameters, const SevenfoldBlock& block, DataConfig& data) {
   data.data_sharding = parameters.boolean("data_sharding");
   const auto type = parameters.optional_string("dataloader_type");
   if (!type || *type == "single") return;
   if (*type == "cyclic")
-    data.loader = LoaderKind::kCyclic;
+    resolve_cyclic(parameters, block, data);
   else if (*type == "external")
     parameters.unsupported(
         "dataloader_type",
@@ -163,14 +172,14 @@ DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block,
   data.reset_position_ids = parameters.boolean("reset_position_ids");
   data.reset_attention_mask = parameters.boolean("reset_attention_mask");
   data.eod_token_id = vocabulary.eod_token_id;
-  data.pad_token_id = vocabulary.pad_token_id;
+  data.pad_token_id = block.pad_token_id;
   data.mock_data = parameters.boolean("mock_data");
   if (data.mock_data)
     resolve_mock(parameters, block, data);
   else
     resolve_sources(parameters, data);
   resolve_split(parameters, data);
-  resolve_order(parameters, data);
+  resolve_order(parameters, block, data);
   resolve_cache(parameters, data);
   return data;
 }

@@ -37,7 +37,6 @@ std::vector<BatchStage> resolve_batch_schedule(Parameters& parameters, int64_t g
 struct Vocabulary {
   int64_t size = 0;
   std::optional<int64_t> eod_token_id;
-  std::optional<int64_t> pad_token_id;
 };
 // Opens the tokenizer only if a key that matters leaves something open.
 Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& block,

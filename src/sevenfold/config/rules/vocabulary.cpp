@@ -53,7 +53,6 @@ class Tokenizer {
   }
 
   const std::string& where() const { return where_; }
-  const std::optional<TokenizerFacts>& opened() const { return facts_; }
 
  private:
   std::string obstacle() const {
@@ -110,6 +109,17 @@ void resolve_end_of_document(const Parameters& parameters, const SevenfoldBlock&
                where, *vocabulary.eod_token_id, vocabulary.size);
 }
 
+void check_padding(const SevenfoldBlock& block, const Vocabulary& vocabulary) {
+  if (!block.pad_token_id) return;
+  const std::string where = "config: " + block.where("pad_token_id");
+  if (*block.pad_token_id < 0)
+    raise_rule("data.pad", "{}: a token id is 0 or more; correct the value", where);
+  if (*block.pad_token_id >= vocabulary.size)
+    raise_rule("data.pad", "{}: beyond vocab_size={}; use an id below it", where, vocabulary.size);
+  if (block.pad_token_id == vocabulary.eod_token_id)
+    raise_rule("data.pad", "{}: this id ends a document; use another, or null for none", where);
+}
+
 }  // namespace
 
 Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& block,
@@ -118,7 +128,7 @@ Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& bloc
   Vocabulary vocabulary;
   vocabulary.size = vocabulary_size(parameters, block, tokenizer);
   resolve_end_of_document(parameters, block, tokenizer, vocabulary);
-  vocabulary.pad_token_id = tokenizer.opened() ? tokenizer.opened()->pad_token_id : std::nullopt;
+  check_padding(block, vocabulary);
   return vocabulary;
 }
 
