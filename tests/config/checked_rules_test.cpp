@@ -169,6 +169,13 @@ TEST(ContextRules, AskForHeadsLayersAndLevels) {
       {{"hierarchical_context_parallel_sizes=[2, 2]", cp2, "cp_comm_type=a2a+p2p"},
        "context.levels",
        "context_parallel_size=2"},
+      {{"hierarchical_context_parallel_sizes=[4611686018427387905, 2]", cp2},
+       "context.levels",
+       "2"},
+      {{"hierarchical_context_parallel_sizes=[1048576, 1048576, 1048576, 2]", cp2},
+       "context.levels",
+       "two numbers"},
+      {{"hierarchical_context_parallel_sizes=[-2, -1]", cp2}, "context.levels", "two numbers"},
   });
   expect_accepted({{"cp_comm_type=a2a", cp2},
                    {"cp_comm_type=allgather", cp2},

@@ -64,6 +64,9 @@ TEST(WorldRule, ChecksTheExpertView) {
           "8 ranks (override sevenfold.ranks=8) are not a multiple of expert_tensor_parallel_size "
           "2 x "
           "expert_model_parallel_size 8 x pipeline_model_parallel_size 1 = 16; use 16 ranks"));
+  EXPECT_THAT(rule_of(small_llama(),
+                      {"sevenfold.ranks=6", "num_experts=8", "expert_model_parallel_size=4"}),
+              StartsWith("world.experts config: override expert_model_parallel_size=4: 6 ranks"));
   EXPECT_THAT(rule_of(small_llama(), {"expert_model_parallel_size=2"}),
               StartsWith("experts.needed config: override expert_model_parallel_size=2: the model "
                          "has no experts to cut"));

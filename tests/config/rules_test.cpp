@@ -43,10 +43,11 @@ TEST(LengthRule, KeepsTheSequenceWithinThePositions) {
           "sequence.positions config: override seq_length=65 is above max_position_embeddings=64"));
   EXPECT_THAT(rule_of(small_llama(), {"max_position_embeddings=null"}),
               StartsWith("sequence.positions "));
-  EXPECT_THAT(rule_of(small_llama(), {"context_parallel_size=3"}),
-              HasSubstr("run.yaml:19 seq_length=32 is not a multiple of 2 x "
-                        "context_parallel_size=3 (each rank takes a head "
-                        "and a tail piece); use seq_length=30 or 36"));
+  EXPECT_THAT(
+      rule_of(small_llama(), {"context_parallel_size=3"}),
+      StartsWith("sequence.context config: run.yaml:19 seq_length=32 is not a multiple of 2 x "
+                 "context_parallel_size=3 (each rank takes a head "
+                 "and a tail piece); use seq_length=30 or 36"));
 }
 
 TEST(ModelRule, RefusesSizesBelowOneAndOddRotations) {

@@ -162,6 +162,41 @@ TEST(LearningRate, ReadsEveryStyle) {
     EXPECT_EQ(load({std::string("lr_decay_style=") + name}).learning_rate.style, style);
 }
 
+TEST(LearningRate, WarmsUpFromAtMostItself) {
+  EXPECT_THAT(
+      rule_of(small_llama(), {"lr_warmup_init=0.2"}),
+      StartsWith("lr.warmup_init config: override lr_warmup_init=0.2 is above lr=0.1; use a "
+                 "lr_warmup_init of at most that"));
+  EXPECT_EQ(load({"lr_warmup_init=0.1"}).learning_rate.warmup_init, 0.1);
+}
+
+TEST(LearningRate, SaysThatKeysOfTheLastDecayDoNothingElsewhere) {
+  for (const char* word : {"lr_wsd_decay_iters=2", "lr_wsd_decay_style=linear"}) {
+    const auto notice = Field(&Notice::text, std::string("override ") + word +
+                                                 ": does nothing with lr_decay_style=cosine; it "
+                                                 "belongs to WSD");
+    EXPECT_THAT(load({word, "lr_decay_style=cosine"}).notices, Contains(notice).Times(1));
+  }
+  const auto any = Field(&Notice::text, HasSubstr("lr_wsd_decay"));
+  EXPECT_THAT(load({"lr_decay_style=cosine"}).notices, Contains(any).Times(0));
+  EXPECT_THAT(load({"lr_decay_style=WSD", "lr_wsd_decay_iters=2"}).notices, Contains(any).Times(0));
+}
+
+TEST(WeightDecay, SaysThatTheConstantOneDoesNothingWhereItGrows) {
+  const std::vector<std::string> growing = {"weight_decay_incr_style=linear",
+                                            "start_weight_decay=0.1", "end_weight_decay=0.3"};
+  auto both = growing;
+  both.push_back("weight_decay=0.2");
+  EXPECT_THAT(load(both).notices,
+              Contains(Field(&Notice::text,
+                             "override weight_decay=0.2: does nothing with "
+                             "weight_decay_incr_style=linear; start_weight_decay "
+                             "and end_weight_decay act"))
+                  .Times(1));
+  EXPECT_THAT(load(growing).notices,
+              Contains(Field(&Notice::text, HasSubstr(" weight_decay="))).Times(0));
+}
+
 TEST(LearningRate, ReadsTheLastDecayOfWsd) {
   const LearningRateConfig rate =
       load({"lr_decay_style=WSD", "lr_wsd_decay_iters=2"}).learning_rate;

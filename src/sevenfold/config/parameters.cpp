@@ -128,6 +128,11 @@ std::optional<std::string> Parameters::optional_string(const std::string& key) c
   return is_null(key) ? std::nullopt : std::optional(at(key).text);
 }
 
+bool Parameters::is_users(const std::string& key) const {
+  const OriginKind kind = at(key).origin.kind;
+  return kind == OriginKind::kFile || kind == OriginKind::kOverride;
+}
+
 std::string Parameters::where(const std::string& key) const {
   const Value* value = values_.find(key);
   if (value == nullptr) return key;

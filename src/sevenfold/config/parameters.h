@@ -26,6 +26,8 @@ class Parameters {
   std::optional<double> optional_number(const std::string& key) const;
   std::optional<std::string> optional_string(const std::string& key) const;
   bool is_null(const std::string& key) const { return at(key).is_null(); }
+  // Whether the experiment file or the command line sets it.
+  bool is_users(const std::string& key) const;
   const Value& at(const std::string& key) const;
   const Value& values() const { return values_; }
 

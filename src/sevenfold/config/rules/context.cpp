@@ -61,11 +61,14 @@ void check_levels(const Parameters& parameters, int64_t cp, bool is_needed) {
                  parameters.where(kTransport), kLevels, cp);
     return;
   }
-  int64_t product = 1;
-  for (const Value& level : levels.list)
-    product *=
-        level.kind == ValueKind::kInt ? std::clamp<int64_t>(level.integer, 0, kMaxSize / 2048) : 0;
-  if (levels.list.size() == 2 && product == cp) return;
+  const auto is_size = [](const Value& level) {
+    return level.kind == ValueKind::kInt && level.integer >= 1;
+  };
+  int64_t product = 0;
+  if (levels.list.size() == 2 && is_size(levels.list[0]) && is_size(levels.list[1]) &&
+      !__builtin_mul_overflow(levels.list[0].integer, levels.list[1].integer, &product) &&
+      product == cp)
+    return;
   raise_rule(
       "context.levels",
       "config: {}: two numbers are needed whose product is context_parallel_size={}; use for "

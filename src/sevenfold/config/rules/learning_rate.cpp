@@ -107,6 +107,13 @@ int64_t wsd_samples(const Parameters& parameters, const Lengths& lengths, int64_
   return samples;
 }
 
+void note_unused_wsd(Parameters& parameters) {
+  for (const char* key : {"lr_wsd_decay_style", "lr_wsd_decay_iters", "lr_wsd_decay_samples"})
+    if (parameters.is_users(key) && !parameters.is_null(key))
+      parameters.notice(fmt::format("{}: does nothing with lr_decay_style={}; it belongs to WSD",
+                                    parameters.where(key), parameters.string("lr_decay_style")));
+}
+
 }  // namespace
 
 LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size,
@@ -138,6 +145,8 @@ LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_
   if (rate.style == DecayStyle::kWsd) {
     rate.wsd_style = wsd_style(parameters);
     rate.wsd_decay_samples = wsd_samples(parameters, lengths, rate.decay_samples);
+  } else {
+    note_unused_wsd(parameters);
   }
   return rate;
 }

@@ -30,7 +30,16 @@ WeightDecayStyle weight_decay_style(const Parameters& parameters) {
              parameters.where("weight_decay_incr_style"));
 }
 
-void resolve_weight_decay(const Parameters& parameters, OptimizerConfig& optimizer) {
+// Only what the user wrote deserves a word: presets set the key too.
+void note_unused_decay(Parameters& parameters) {
+  if (parameters.is_users("weight_decay"))
+    parameters.notice(fmt::format(
+        "{}: does nothing with weight_decay_incr_style={}; start_weight_decay and "
+        "end_weight_decay act",
+        parameters.where("weight_decay"), parameters.string("weight_decay_incr_style")));
+}
+
+void resolve_weight_decay(Parameters& parameters, OptimizerConfig& optimizer) {
   optimizer.weight_decay_style = weight_decay_style(parameters);
   const bool is_constant = optimizer.weight_decay_style == WeightDecayStyle::kConstant;
   for (const char* key : {"start_weight_decay", "end_weight_decay"})
@@ -44,6 +53,7 @@ void resolve_weight_decay(const Parameters& parameters, OptimizerConfig& optimiz
     optimizer.end_weight_decay = optimizer.weight_decay;
     return;
   }
+  note_unused_decay(parameters);
   optimizer.weight_decay = at_least_zero(parameters, "start_weight_decay");
   optimizer.end_weight_decay = at_least_zero(parameters, "end_weight_decay");
   if (optimizer.end_weight_decay < optimizer.weight_decay)
