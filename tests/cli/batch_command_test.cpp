@@ -126,6 +126,14 @@ TEST_F(BatchOfFile, ShowsTheScheduleAndCountsItsSamples) {
   EXPECT_EQ(document["epochs"], nullptr);
 }
 
+TEST_F(BatchOfFile, RefusesMoreTokensThan64BitsCount) {
+  const Outcome outcome =
+      run_batch({file_, "global_batch_size=2147483648", "train_iters=1073741824"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("batch: 2305843009213693952 samples of seq_length=32 are "
+                                       "more tokens than 64 bits count"));
+}
+
 TEST_F(BatchOfFile, RefusesSizesBesideAFile) {
   EXPECT_THAT(run_batch({file_, "--dp", "2"}).error, HasSubstr("its sizes come from the file"));
   EXPECT_THAT(run_batch({file_, "global_batch_size=7", "micro_batch_size=2"}).error,

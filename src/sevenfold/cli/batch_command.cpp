@@ -100,7 +100,11 @@ RunArithmetic run_arithmetic(const Config& config) {
   RunArithmetic run;
   run.samples = samples_of(config.batch, config.run.train_iters);
   run.tokens_per_step = config.batch.global_batch_size * config.model.seq_length;
-  run.tokens = run.samples * config.model.seq_length;
+  if (__builtin_mul_overflow(run.samples, config.model.seq_length, &run.tokens))
+    raise<ConfigError>(
+        "batch: {} samples of seq_length={} are more tokens than 64 bits count; use a smaller "
+        "train_iters or train_samples",
+        run.samples, config.model.seq_length);
   run.training_tokens = training_tokens(config.data);
   if (run.training_tokens && *run.training_tokens > 0)
     run.epochs = static_cast<double>(run.tokens) / static_cast<double>(*run.training_tokens);
