@@ -225,6 +225,17 @@ TEST(DataSources, FullValidationReadsEverySampleOfEverySetOnce) {
               ThrowsMessage<ConfigError>(HasSubstr("so weights cannot be followed")));
 }
 
+TEST(DataSources, RefuseABlendThatNoIndexLists) {
+  const TemporaryDirectory directory;
+  testing::write_d1(directory / "d1");
+  DataConfig config;
+  config.train = {{directory / "d1", directory / "d1"}, {1.0, 2.0}};
+  EXPECT_THAT([&] { open_data(config, request(int64_t{1} << 50, 0)); },
+              ThrowsMessage<DataError>(HasSubstr("a blend of 2 data sets: 1,125,899,906,842,624 "
+                                                 "samples are more than an index can list "
+                                                 "(8,589,934,592 entries)")));
+}
+
 TEST(DataSources, RefuseWeightsThatSayNothingAndSetsThatRunDry) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "d1");

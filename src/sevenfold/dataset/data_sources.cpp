@@ -12,6 +12,7 @@
 #include "sevenfold/dataset/blended_source.h"
 #include "sevenfold/dataset/indexed/indexed_dataset.h"
 #include "sevenfold/dataset/mock_documents.h"
+#include "sevenfold/dataset/order/sample_index.h"
 #include "sevenfold/dataset/order/split.h"
 
 namespace sevenfold {
@@ -43,6 +44,15 @@ BlendConfig without_unused(const BlendConfig& blend) {
     raise<ConfigError>("dataset: all {} data sets have weight 0; give one of them a weight",
                        blend.prefixes.size());
   return used;
+}
+
+// Every sample of a blend is listed.
+void check_blend_size(size_t num_sets, int64_t num_samples) {
+  if (num_samples <= kMaxIndexEntries) return;
+  raise<DataError>(
+      "dataset: a blend of {} data sets: {} samples are more than an index can list ({} entries); "
+      "ask for fewer samples",
+      num_sets, with_commas(num_samples), with_commas(kMaxIndexEntries));
 }
 
 // Opens the parts of an experiment one after the other; files that parts share are opened once.
@@ -113,6 +123,7 @@ class PartOpener {
       raise<ConfigError>(
           "dataset: full validation reads every sample once, so weights cannot be followed; name "
           "the prefixes without weights or set full_validation=false");
+    check_blend_size(given.size(), *part.num_samples);
     const std::vector<double> weights = normalize(given);
     const std::vector<int64_t> targets = blend_targets(weights, *part.num_samples);
     const int64_t size = std::accumulate(targets.begin(), targets.end(), int64_t{0});
@@ -137,9 +148,10 @@ class PartOpener {
       sets.push_back(open_set(d, part, std::nullopt));
       sizes.push_back(sets.back()->num_samples());
     }
+    const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    check_blend_size(sets.size(), std::min(part.num_samples.value_or(total), total));
     if (!part.num_samples)
       return std::make_unique<BlendedSource>(std::move(sets), blend_exhaustive(sizes));
-    const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     check_one_epoch_is_enough(part, total);
     const std::vector<double> weights(sizes.begin(), sizes.end());
     return std::make_unique<BlendedSource>(

@@ -1,6 +1,8 @@
 #include "sevenfold/dataset/order/index_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -86,6 +88,19 @@ TEST(IndexFile, LeavesNothingWhenItCannotBeWritten) {
   EXPECT_THROW(write_index_file(directory / "a.order", "key", some_index()), DataError);
   EXPECT_THROW(write_index_file(directory / "missing/a.order", "key", some_index()), DataError);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(IndexFile, IsWrittenBesideLeftoversOfAnEarlierProcessWithThisId) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.order";
+  const auto leftover = [&](int number) {
+    return fmt::format("{}.partial-{}-{}", path, ::getpid(), number);
+  };
+  for (int number = 0; number < 500; ++number) testing::write_text(leftover(number), "half");
+  write_index_file(path, "key", some_index());
+  EXPECT_TRUE(read_index_file(path, "key"));
+  for (int number = 0; number < 500; ++number)
+    ASSERT_EQ(testing::read_text(leftover(number)), "half") << "another's, perhaps at work";
 }
 
 TEST(IndexFile, TakesOldLeftoversOfKilledWritersAway) {

@@ -32,5 +32,30 @@ TEST(OrderedWorkers, HandOnWhatTheWorkThrewAndGoOn) {
   // Leaving with a result not taken is no deadlock.
 }
 
+TEST(OrderedWorkers, GoOnWithTheThreadsThatStart) {
+  for (const int limit : {0, 1, 2}) {
+    int num_started = 0;
+    const auto start = [&](std::function<void()> run) {
+      if (num_started == limit)
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+      ++num_started;
+      return std::thread(std::move(run));
+    };
+    const auto run = [&] {
+      OrderedWorkers<int, int> workers(
+          4, [](const int& x) { return x + 1; }, start);
+      EXPECT_EQ(workers.num_threads(), limit);
+      for (int i = 0; i < 9; ++i) workers.put(i);
+      for (int i = 0; i < 9; ++i) ASSERT_EQ(workers.take(), i + 1);
+    };
+    if (limit > 0) {
+      EXPECT_NO_THROW(run());
+    } else {
+      EXPECT_THAT(run, ::testing::ThrowsMessage<ConfigError>(
+                           ::testing::HasSubstr("no thread can be started")));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sevenfold

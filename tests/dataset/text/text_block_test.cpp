@@ -52,6 +52,8 @@ TEST(EncodeBlock, NamesTheLineAndWhatIsWrongWithIt) {
   EXPECT_THAT(only_problem("\n{\"text\": \"\xff\"}"),
               ::testing::AllOf(HasSubstr("f:11: malformed JSON"), HasSubstr("UTF-8")));
   EXPECT_THAT(only_problem("{\"text\": \"\\ud800\"}"), HasSubstr("malformed JSON"));
+  EXPECT_EQ(only_problem("{\"text\": \"a\", \"n\": 1e999}"),
+            "f:10: malformed JSON: number overflow parsing '1e999'");
   EXPECT_EQ(only_problem("{\"body\": 1}"), "f:10: the object has no key \"text\"");
   EXPECT_EQ(only_problem("{\"text\": 1}"), "f:10: \"text\" is a JSON number, no string");
   EXPECT_EQ(only_problem("[1]"), "f:10: the line is a JSON array, no object");

@@ -100,11 +100,18 @@ TEST_F(TokenizerFile, IsRefusedWhereItDoesNotFitItself) {
   json["model"]["vocab"].erase("\xc4\xa0");  // the space
   expect_refused(json, "no token for byte 0x20", "would be lost");
   json = golden("gpt2");
+  json.erase("added_tokens");  // they would have to follow it
+  json["model"]["vocab"]["far"] = 2'000'000'000;
+  expect_refused(json, "token \"far\" has id 2000000000", "far above the number of tokens");
+  json = golden("gpt2");
   json["model"]["merges"].push_back("zz qq");
   expect_refused(json, "a merge makes or takes \"zz", "not in the vocabulary");
   write_text(directory_ / "tokenizer.json", "{\"model\": ");
   EXPECT_THAT([&] { open_tokenizer(directory_ / "tokenizer.json"); },
               ThrowsMessage<ConfigError>(HasSubstr("is no JSON")));
+  write_text(directory_ / "tokenizer.json", "{\"model\": 1e999}");
+  EXPECT_THAT([&] { open_tokenizer(directory_ / "tokenizer.json"); },
+              ThrowsMessage<ConfigError>(HasSubstr("number overflow")));
   write_text(directory_ / "cut.model", testing::read_text(kFolder + "bpe.model").substr(0, 5000));
   EXPECT_THAT([&] { open_tokenizer(directory_ / "cut.model"); },
               ThrowsMessage<ConfigError>(HasSubstr("is no SentencePiece model")));

@@ -69,8 +69,12 @@ class PartialFile {
  public:
   explicit PartialFile(const std::string& path) : path_(path) {
     static std::atomic<int64_t> number{0};  // threads of one process write apart, too
-    partial_ = fmt::format("{}.partial-{}-{}", path, ::getpid(), number++);
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    constexpr int kMaxTries = 1000;         // a killed run with this process id may have left some
+    for (int tries = 0; tries < kMaxTries && descriptor_ < 0; ++tries) {
+      partial_ = fmt::format("{}.partial-{}-{}", path, ::getpid(), number++);
+      descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor_ < 0 && errno != EEXIST) break;
+    }
     if (descriptor_ < 0) fail();
   }
   ~PartialFile() {

@@ -85,16 +85,15 @@ void check_enough_tokens(const std::string& name, SequenceRange range, int64_t t
 // A little text asked for very many samples repeats it very often, and every repetition is listed.
 void check_index_size(const std::string& name, SequenceRange range, int64_t epochs,
                       int64_t num_samples) {
-  constexpr int64_t kMaxEntries = int64_t{1} << 33;
   int64_t num_documents = 0;
   if (!__builtin_mul_overflow(range.size(), epochs, &num_documents) &&
-      num_documents <= kMaxEntries && num_samples <= kMaxEntries)
+      num_documents <= kMaxIndexEntries && num_samples <= kMaxIndexEntries)
     return;
   raise<DataError>(
       "dataset: {}: {} samples take {} epochs of {} documents, more than an index can list "
       "({} entries); use more text or ask for fewer samples",
       name, with_commas(num_samples), with_commas(epochs), with_commas(range.size()),
-      with_commas(kMaxEntries));
+      with_commas(kMaxIndexEntries));
 }
 
 }  // namespace

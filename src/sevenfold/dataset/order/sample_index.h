@@ -23,6 +23,9 @@ struct SampleStart {
   friend bool operator==(const SampleStart&, const SampleStart&) = default;
 };
 
+// The most documents or samples of one index.
+inline constexpr int64_t kMaxIndexEntries = int64_t{1} << 33;
+
 struct SampleIndexOptions {
   int64_t seq_length = 0;
   std::optional<int64_t> num_samples;  // asked; none: one epoch

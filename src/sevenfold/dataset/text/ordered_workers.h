@@ -6,9 +6,12 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "sevenfold/core/error.h"
 
 namespace sevenfold {
 
@@ -17,8 +20,23 @@ namespace sevenfold {
 template <typename In, typename Out>
 class OrderedWorkers {
  public:
-  OrderedWorkers(int64_t num_threads, std::function<Out(const In&)> work) : work_(std::move(work)) {
-    for (int64_t i = 0; i < num_threads; ++i) threads_.emplace_back([this] { serve(); });
+  using StartThread = std::function<std::thread(std::function<void()>)>;
+
+  // Where the system starts fewer threads, those do the work; throws ConfigError if there is none.
+  OrderedWorkers(
+      int64_t num_threads, std::function<Out(const In&)> work,
+      const StartThread& start = [](auto run) { return std::thread(std::move(run)); })
+      : work_(std::move(work)) {
+    threads_.reserve(static_cast<size_t>(num_threads));
+    try {
+      for (int64_t i = 0; i < num_threads; ++i) threads_.push_back(start([this] { serve(); }));
+    } catch (const std::system_error& error) {
+      if (threads_.empty())
+        raise<ConfigError>(
+            "dataset: no thread can be started ({}); raise the limit of processes (ulimit -u) or "
+            "of memory",
+            error.what());
+    }
   }
   // Inputs that no thread has begun are dropped.
   ~OrderedWorkers() {
@@ -49,6 +67,7 @@ class OrderedWorkers {
     return result.get();
   }
   size_t num_pending() const { return results_.size(); }
+  int64_t num_threads() const { return static_cast<int64_t>(threads_.size()); }
 
  private:
   void serve() {

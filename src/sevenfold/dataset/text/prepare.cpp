@@ -85,6 +85,7 @@ PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareProgress
   OrderedWorkers<TextBlock, EncodedBlock> workers(report.num_workers, [&](const TextBlock& block) {
     return encode_block(block, *tokenizer, options);
   });
+  report.num_workers = workers.num_threads();
 
   // Two blocks for each worker keep all busy while this thread writes.
   const auto max_pending = static_cast<size_t>(2 * report.num_workers);

@@ -42,6 +42,9 @@ LineText read_json_line(std::string_view line, const std::string& key) {
     return {member->get<std::string>(), {}};
   } catch (const Json::parse_error& error) {
     return {{}, json_reason(error)};
+  } catch (const Json::exception& error) {  // a number that no double holds
+    const std::string_view what = error.what();
+    return {{}, fmt::format("malformed JSON: {}", what.substr(what.find("] ") + 2))};
   }
 }
 

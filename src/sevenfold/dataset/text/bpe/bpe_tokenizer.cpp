@@ -17,6 +17,11 @@ bool occurs_in_utf8(int byte) {
   return byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
 }
 
+// There is a place for every id up to the largest. Vocabularies have gaps, but not of this size.
+int64_t max_id(size_t num_tokens) {
+  return 2 * static_cast<int64_t>(num_tokens) + 65536;
+}
+
 std::string normalize_all(std::string_view text, const std::vector<NormalForm>& forms) {
   std::string normalized(text);
   for (const NormalForm form : forms) normalized = normalize(normalized, form);
@@ -97,8 +102,16 @@ BpeTokenizer::~BpeTokenizer() = default;
 
 void BpeTokenizer::add_vocabulary(const BpeDescription& description) {
   int64_t largest = -1;
-  for (const auto& [token, id] : description.vocab) largest = std::max(largest, id);
-  for (const AddedToken& token : description.added_tokens) largest = std::max(largest, token.id);
+  const size_t num_tokens = description.vocab.size() + description.added_tokens.size();
+  const auto count = [&](const std::string& token, int64_t id) {
+    if (id > max_id(num_tokens))
+      raise<ConfigError>(
+          "dataset: {}: token \"{}\" has id {}, far above the number of tokens {}; mend the file",
+          name_, token, id, num_tokens);
+    largest = std::max(largest, id);
+  };
+  for (const auto& [token, id] : description.vocab) count(token, id);
+  for (const AddedToken& token : description.added_tokens) count(token.content, token.id);
   bytes_of_id_.resize(static_cast<size_t>(largest + 1));
   for (const auto& [token, id] : description.vocab) {
     id_of_token_.emplace(token, id);

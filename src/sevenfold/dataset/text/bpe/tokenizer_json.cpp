@@ -252,7 +252,7 @@ BpeDescription read_tokenizer_json(const std::string& path, std::string_view jso
   Json document;
   try {
     document = Json::parse(json);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {
     raise<ConfigError>("dataset: {} is no JSON ({}); fetch the file again", path, error.what());
   }
   const Node root(document, "dataset: " + path + ": tokenizer");
