@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -21,6 +22,9 @@ namespace {
         "`cmake --preset release && cmake --build --preset release` (it needs LibTorch: "
         "apt-get install libtorch-dev)",
         argv[1], engine.string());
+  // LibTorch's worker threads would spin for milliseconds at the end of every small loop; where
+  // ranks or other programs use the same cores, a step then takes twenty times as long.
+  setenv("GOMP_SPINCOUNT", "1000", /*overwrite=*/0);
   std::fflush(stdout);
   execv(engine.c_str(), argv);
   raise<Error>("sevenfold: cannot start {}: {}", engine.string(), std::strerror(errno));

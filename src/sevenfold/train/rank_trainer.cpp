@@ -175,10 +175,13 @@ void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
   if (is_finite || !config_.run.check_for_nan || loss_scale_.is_dynamic()) return;
   raise<Error>(
       "train: iteration {}: the loss is {} and the gradient norm {}; the run ends before the "
-      "weights "
-      "are changed (lower lr, or go on with check_for_nan_in_loss_and_grad=false, which skips such "
-      "steps)",
-      position_.iteration + 1, result.loss, result.gradient_norm);
+      "weights are changed ({}, or go on with check_for_nan_in_loss_and_grad=false, which skips "
+      "such steps)",
+      position_.iteration + 1, result.loss, result.gradient_norm,
+      config_.run.precision == Precision::kFp16
+          ? fmt::format("use a loss_scale below {}, or null for one that adapts",
+                        config_.run.loss_scale.constant)
+          : "lower lr");
 }
 
 void RankTrainer::step_optimizer(const StepResult& result) {

@@ -198,6 +198,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   TrainOutcome outcome;
   outcome.bigram_cross_entropy = bigram_baseline(config, data);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
+  directory.remove_earlier_results();
   directory.write_resolved_config(config.resolved_yaml);
   const int threads =
       options.threads_per_rank > 0 ? options.threads_per_rank : default_threads(config.mesh);

@@ -93,5 +93,18 @@ TEST_F(RunDirectoryTest, BelongsToOneRunAtATime) {
   EXPECT_NO_THROW(RunDirectory::open(root_, Resume::kAuto)) << "the lock goes with the run";
 }
 
+TEST_F(RunDirectoryTest, RemovesTraceAndEventFilesOfAnEarlierRun) {
+  const RunDirectory run = RunDirectory::open(root_, Resume::kAuto);
+  const fs::path folder = run.path() / "tensorboard";
+  fs::create_directory(folder);
+  for (const auto& file :
+       {run.path() / "trace.json", folder / "events.out.tfevents.1.host.2", folder / "notes.txt"})
+    std::ofstream(file) << "earlier";
+  run.remove_earlier_results();
+  EXPECT_FALSE(fs::exists(run.path() / "trace.json"));
+  EXPECT_FALSE(fs::exists(folder / "events.out.tfevents.1.host.2"));
+  EXPECT_TRUE(fs::exists(folder / "notes.txt")) << "not ours";
+}
+
 }  // namespace
 }  // namespace sevenfold

@@ -103,6 +103,14 @@ void RunDirectory::write_resolved_config(std::string_view yaml) const {
   write_file_atomically(resolved_config(), yaml);
 }
 
+void RunDirectory::remove_earlier_results() const {
+  std::error_code ignored;  // what cannot go stays, and does no harm to this run
+  fs::remove(path_ / "trace.json", ignored);
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_ / "tensorboard", ignored))
+    if (entry.path().filename().string().starts_with("events.out.tfevents."))
+      fs::remove(entry.path(), ignored);
+}
+
 void write_file_atomically(const fs::path& path, std::string_view text) {
   fs::path partial = path;
   partial += ".partial";

@@ -28,6 +28,9 @@ class RunDirectory {
   std::filesystem::path resolved_config() const { return path_ / "config.resolved.yaml"; }
 
   void write_resolved_config(std::string_view yaml) const;
+  // A run that starts anew replaces what an earlier one left: trace and event files go, as the
+  // metrics do when they are opened.
+  void remove_earlier_results() const;
 
  private:
   RunDirectory(std::filesystem::path path, std::shared_ptr<const int> lock)
