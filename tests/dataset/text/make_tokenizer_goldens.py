@@ -8,6 +8,7 @@ NAME.ids has a line for every text: the ids, or past the first FULL_LINES "# cou
 hash of the ids as little-endian int32.
 """
 
+import io
 import json
 import pathlib
 import random
@@ -165,12 +166,14 @@ def write_ids(path, lines, encode):
             file.write(text + "\n")
 
 
+# Through memory: a model trained into a file keeps that file's path.
 def train_sentencepiece(folder, name, lines, **options):
+    model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(" ".join(line.split()) for line in lines), model_prefix=str(folder / name),
+        sentence_iterator=iter(" ".join(line.split()) for line in lines), model_writer=model,
         vocab_size=VOCABULARY, minloglevel=2, num_threads=1, **options)
-    (folder / f"{name}.vocab").unlink()
-    return sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{name}.model"))
+    (folder / f"{name}.model").write_bytes(model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
 
 def main(folder):
