@@ -5,14 +5,6 @@
 namespace sevenfold::config {
 namespace {
 
-double at_least_zero(const Parameters& parameters, const char* key) {
-  const double value = parameters.number(key);
-  if (!(value >= 0.0) || std::isinf(value))
-    raise_rule("optimizer.range", "config: {}: must be a number of at least 0",
-               parameters.where(key));
-  return value;
-}
-
 DecayStyle decay_style(const Parameters& parameters) {
   const std::string style = parameters.string("lr_decay_style");
   if (style == "constant") return DecayStyle::kConstant;

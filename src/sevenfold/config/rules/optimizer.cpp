@@ -3,7 +3,6 @@
 #include "sevenfold/config/rules/rules.h"
 
 namespace sevenfold::config {
-namespace {
 
 double at_least_zero(const Parameters& parameters, const char* key) {
   const double value = parameters.number(key);
@@ -12,6 +11,8 @@ double at_least_zero(const Parameters& parameters, const char* key) {
                parameters.where(key));
   return value;
 }
+
+namespace {
 
 double below_one(const Parameters& parameters, const char* key) {
   const double value = at_least_zero(parameters, key);

@@ -61,6 +61,9 @@ void check_run_length(const Parameters& parameters, const RunConfig& run, const 
 void check_elements(const Parameters& parameters, const ModelConfig& model,
                     const BatchConfig& batch);
 
+// The value of a number that must be finite and not negative.
+double at_least_zero(const Parameters& parameters, const char* key);
+
 // Rules that only check: names of choices, layouts, experts, recomputation, checkpoints.
 void check_choices(const Parameters& parameters);
 void check_pipeline(Parameters& parameters, const MeshShape& mesh);
