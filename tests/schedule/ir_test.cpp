@@ -45,5 +45,25 @@ TEST(CompletesGradients, IsTheLastRowThatAddsToAChunkWhateverItsMicrobatch) {
     EXPECT_EQ(completes_gradients(rows, at), expected[at]) << at;
 }
 
+TEST(CompletesGradients, OfAnOverlappedCellIsAboutTheChunkThatItRunsBackward) {
+  const std::vector<Row> rows = {
+      {.op = Op::kForwardBackward, .chunk = 0, .microbatch = 1, .backward = {.chunk = 1}},
+      {.op = Op::kBackward, .chunk = 0}};
+  EXPECT_TRUE(completes_gradients(rows, 0));
+  EXPECT_TRUE(completes_gradients(rows, 1));
+}
+
+TEST(SiteOf, IsTheInverseOfStageOf) {
+  for (const Placement placement :
+       {Placement::kLinear, Placement::kLoop, Placement::kVee, Placement::kBidirectional})
+    for (int64_t rank = 0; rank < 4; ++rank)
+      for (int64_t chunk = 0; chunk < (placement == Placement::kLinear ? 1 : 2); ++chunk) {
+        const int64_t stage = stage_of(placement, 4, rank, chunk);
+        const int64_t flow = placement == Placement::kBidirectional ? chunk : 0;
+        EXPECT_EQ(site_of(placement, 4, stage, flow).rank, rank) << placement_name(placement);
+        EXPECT_EQ(site_of(placement, 4, stage, flow).chunk, chunk) << placement_name(placement);
+      }
+}
+
 }  // namespace
 }  // namespace sevenfold

@@ -15,6 +15,8 @@ bool reduces_after(const std::vector<Row>& rows, size_t position, FaultSet fault
 
 const char* span_name(Op op) {
   switch (op) {
+    case Op::kForwardBackward:
+      return "forward and backward";
     case Op::kForward:
       return "forward";
     case Op::kBackward:
@@ -38,6 +40,9 @@ void execute(const std::vector<Row>& rows, Chunk& chunk,
     const bool complete = reduces_after(rows, position, faults);
     const WorkSpan span(timeline, span_name(row.op), row.microbatch);
     switch (row.op) {
+      case Op::kForwardBackward:
+        SEVENFOLD_CHECK(false, "an overlapped cell works on two chunks, this rank has one");
+        break;
       case Op::kForward:
         chunk.forward(microbatch, {});
         break;

@@ -1,0 +1,139 @@
+#include "sevenfold/schedule/algorithms.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/schedule/generators/generators.h"
+#include "sevenfold/schedule/generators/one_f_one_b.h"
+#include "sevenfold/schedule/simulate.h"
+#include "sevenfold/schedule/validate.h"
+
+namespace sevenfold {
+namespace {
+
+constexpr int64_t kAnyChunks = 1024;
+
+Schedule one_f_one_b_of(const ScheduleRequest& request) {
+  return one_f_one_b(request.num_ranks, request.num_microbatches);
+}
+
+// Lower case, without PyTorch's "Schedule" and without - and _.
+std::string normalized(std::string_view name) {
+  std::string result;
+  for (const char c : name)
+    if (c != '-' && c != '_')
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::string_view kPrefix = "schedule";
+  if (result.size() > kPrefix.size() && result.rfind(kPrefix, 0) == 0)
+    result.erase(0, kPrefix.size());
+  return result;
+}
+
+bool answers_to(const Algorithm& algorithm, const std::string& wanted) {
+  if (normalized(algorithm.name) == wanted) return true;
+  std::string_view rest = algorithm.aliases;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    if (normalized(rest.substr(0, comma)) == wanted) return true;
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return false;
+}
+
+size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<size_t> row(right.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= left.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j < row.size(); ++j) {
+      const size_t replaced = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+void check_sizes(const Algorithm& algorithm, const ScheduleRequest& request) {
+  const auto check = [](const char* what, int64_t value, int64_t limit) {
+    if (value < 1 || value > limit)
+      raise<ConfigError>("schedule: {} {} are out of range; use 1 to {}", value, what, limit);
+  };
+  check("stages", request.num_ranks, 4096);
+  check("micro batches", request.num_microbatches, 65536);
+  if (request.num_chunks >= algorithm.min_chunks && request.num_chunks <= algorithm.max_chunks)
+    return;
+  if (algorithm.min_chunks == algorithm.max_chunks)
+    raise<ConfigError>("schedule: {} has {} chunk{} per rank, not {}; leave --chunks out",
+                       algorithm.name, algorithm.min_chunks, algorithm.min_chunks == 1 ? "" : "s",
+                       request.num_chunks);
+  raise<ConfigError>("schedule: {} wants {} to {} chunks per rank, not {}", algorithm.name,
+                     algorithm.min_chunks, algorithm.max_chunks, request.num_chunks);
+}
+
+}  // namespace
+
+const std::vector<Algorithm>& algorithms() {
+  static const std::vector<Algorithm> kAlgorithms = {
+      {"gpipe", "GPipe", Placement::kLinear, 1, 1, 1, false, gpipe,
+       "all forwards, then all backwards"},
+      {"1f1b", "1F1B,pipedream-flush", Placement::kLinear, 1, 1, 1, false, one_f_one_b_of,
+       "one forward, one backward; memory of P micro batches"},
+      {"looped-bfs", "LoopedBFS", Placement::kLoop, 1, kAnyChunks, 2, false, looped_bfs,
+       "chunk by chunk, all micro batches: each chunk's weights are touched once"},
+      {"1f1b-interleaved", "Interleaved1F1B,interleaved-1f1b,vpp", Placement::kLoop, 2, kAnyChunks,
+       2, false, interleaved_1f1b,
+       "several chunks per rank: bubble of 1F1B divided by their number"},
+      {"zb-h1", "zero-bubble,zerobubble,zb1p", Placement::kLinear, 1, 1, 1, true, zb_h1,
+       "B and W apart: a third of the bubble of 1F1B at its memory"},
+      {"zb-h2", "", Placement::kLinear, 1, 1, 1, true, zb_h2,
+       "no bubble on any rank at twice the memory, if the optimizer needs no barrier"},
+      {"zb-interleaved", "InterleavedZeroBubble", Placement::kLoop, 1, kAnyChunks, 2, true,
+       zb_interleaved, "zb-h1 with several chunks per rank"},
+      {"zbv-formatted", "ZBVZeroBubble,zbv", Placement::kVee, 2, 2, 2, true, zbv_formatted,
+       "two chunks in a V: no bubble on any rank at the memory of 1F1B"},
+      {"dualpipe", "", Placement::kBidirectional, 1, 2, 2, true, dualpipe,
+       "from both ends, forward and backward overlapped; two copies of the weights"},
+      {"dualpipev", "DualPipeV", Placement::kVee, 2, 2, 2, true, dualpipev,
+       "dualpipe folded into a V, with one copy of the weights"},
+  };
+  return kAlgorithms;
+}
+
+const Algorithm& find_algorithm(std::string_view name) {
+  const std::string wanted = normalized(name);
+  const Algorithm* nearest = nullptr;
+  size_t nearest_distance = 4;
+  std::string known;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (answers_to(algorithm, wanted)) return algorithm;
+    const size_t distance = edit_distance(normalized(algorithm.name), wanted);
+    if (distance < nearest_distance) {
+      nearest = &algorithm;
+      nearest_distance = distance;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  if (nearest != nullptr)
+    raise<ConfigError>("schedule: no algorithm is called '{}'; did you mean '{}'? There are {}",
+                       name, nearest->name, known);
+  raise<ConfigError>("schedule: no algorithm is called '{}'; there are {}", name, known);
+}
+
+Schedule generate(std::string_view name, ScheduleRequest request) {
+  const Algorithm& algorithm = find_algorithm(name);
+  if (request.num_chunks == 0) request.num_chunks = algorithm.default_chunks;
+  check_sizes(algorithm, request);
+  Schedule schedule = algorithm.generate(request);
+  const std::optional<std::string> fault = find_fault(schedule);
+  SEVENFOLD_CHECK(!fault, "{}: {}", algorithm.name, *fault);
+  if (const auto excess = find_fault(schedule, request.costs, request.max_memory))
+    raise<ConfigError>(
+        "schedule: {} on {} ranks with {} micro batches: {}; use --algorithm auto, which finds one "
+        "that fits, or a larger --max-memory",
+        algorithm.name, request.num_ranks, request.num_microbatches, *excess);
+  return schedule;
+}
+
+}  // namespace sevenfold
