@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   sevenfold::cli::add_config_command(app, exit_code);
   sevenfold::cli::add_batch_command(app, exit_code);
   sevenfold::cli::add_mesh_command(app, exit_code);
+  sevenfold::cli::add_schedule_command(app, exit_code);
   sevenfold::cli::add_data_command(app, exit_code);
   return sevenfold::cli::run_program(app, argc, argv, exit_code);
 }

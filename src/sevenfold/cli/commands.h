@@ -10,6 +10,7 @@ void add_batch_command(CLI::App& app, int& exit_code);
 void add_config_command(CLI::App& app, int& exit_code);
 void add_data_command(CLI::App& app, int& exit_code);
 void add_mesh_command(CLI::App& app, int& exit_code);
+void add_schedule_command(CLI::App& app, int& exit_code);
 // train and verify: hands the whole command line to sevenfold-engine, found next to this program.
 void add_engine_commands(CLI::App& app, char** argv);
 

@@ -1,0 +1,161 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/run_command.h"
+
+namespace sevenfold {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+Outcome schedule(const std::string& words) {
+  std::vector<std::string> list;
+  std::istringstream stream(words);
+  for (std::string word; stream >> word;) list.push_back(word);
+  return run_command(cli::add_schedule_command, "schedule", list);
+}
+
+std::string file_text(const std::string& name) {
+  std::ifstream file(name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string scratch_file(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)).string();
+}
+
+TEST(ScheduleCommand, PrintsTheContractsJson) {
+  const Outcome outcome = schedule("--algorithm 1F1B --stages 2 --microbatches 2 --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const json document = json::parse(outcome.out);
+  EXPECT_EQ(document["algorithm"], "1f1b");
+  EXPECT_EQ(document["makespan"], 9);
+  EXPECT_EQ(document["longest"], 9);
+  EXPECT_DOUBLE_EQ(document["bubble_rate"], 1.0 / 3);
+  EXPECT_DOUBLE_EQ(document["bubble_rate_longest"], 1.0 / 3);
+  EXPECT_EQ(document["busy"], json({6, 6}));
+  EXPECT_EQ(document["peak_activation_memory"], json({2, 1}));
+  ASSERT_EQ(document["operations"].size(), 2u);
+  EXPECT_EQ(document["operations"][1][1], json({{"op", "BW"},
+                                                {"stage", 1},
+                                                {"chunk", 0},
+                                                {"microbatch", 0},
+                                                {"flow", 0},
+                                                {"start", 2},
+                                                {"end", 4}}));
+}
+
+TEST(ScheduleCommand, TakesTimesLinkAndWeightMemory) {
+  const Outcome outcome = schedule(
+      "--algorithm zb-h1 --stages 8 --microbatches 24 --forward 10 --backward-input 10 "
+      "--backward-weight 10 --comm 1 --weight-memory 0.5 --json");
+  const json document = json::parse(outcome.out);
+  EXPECT_EQ(document["makespan"], 818);
+  // Rank r: (P-r) whole activations and r halves.
+  EXPECT_EQ(document["peak_activation_memory"], json({8, 7.5, 7, 6.5, 6, 5.5, 5, 4.5}));
+}
+
+TEST(ScheduleCommand, DrawsText) {
+  const Outcome outcome = schedule("--algorithm zb-h1 --stages 2 --microbatches 3 --text");
+  EXPECT_THAT(outcome.out, HasSubstr("rank 0 F0 F1 ...B0 W0 F2 B1 W1 B2 W2\n"
+                                     "rank 1 ...F0 B0 F1 B1 W0 F2 B2 W1 W2\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("next: sevenfold schedule --compare --stages 2"));
+}
+
+TEST(ScheduleCommand, WrapsAWideDrawing) {
+  const Outcome outcome =
+      schedule("--algorithm zb-h1 --stages 2 --microbatches 12 --text --width 60");
+  std::istringstream lines(outcome.out);
+  std::string line;
+  int ranks = 0;
+  while (std::getline(lines, line) && line.rfind("zb-h1", 0) != 0) {
+    EXPECT_LE(line.size(), 60u);
+    ranks += line.rfind("rank 1", 0) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(ranks, 3);
+}
+
+TEST(ScheduleCommand, DrawsSvgWithABarPerPass) {
+  const std::string name = scratch_file("schedule.svg");
+  const Outcome outcome =
+      schedule("--algorithm dualpipev --stages 2 --microbatches 4 --svg " + name);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const std::string text = file_text(name);
+  EXPECT_THAT(text, testing::StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  EXPECT_THAT(text, HasSubstr("<title>F of stage 3 and micro batch 2</title>"));
+  size_t bars = 0;
+  for (size_t at = text.find("<title>"); at != std::string::npos; at = text.find("<title>", at + 1))
+    ++bars;
+  const json operations =
+      json::parse(schedule("--algorithm dualpipev --stages 2 --microbatches 4 --json").out);
+  size_t passes = 0;
+  for (const json& rank : operations["operations"])
+    for (const json& operation : rank) passes += operation["op"] == "FBW" ? 2 : 1;
+  EXPECT_EQ(bars, passes);
+  std::filesystem::remove(name);
+}
+
+TEST(ScheduleCommand, WritesPyTorchsFileAndReadsItBack) {
+  const std::string name = scratch_file("schedule.csv");
+  const std::string sizes = " --stages 2 --microbatches 2";
+  ASSERT_EQ(schedule("--algorithm zb-interleaved --csv " + name + sizes).exit_code, 0);
+  EXPECT_EQ(file_text(name),
+            "0F0,0F1,2F0,2F1,2I0,2W0,2I1,2W1,0I0,0W0,0I1,0W1\n"
+            "1F0,1F1,3F0,3I0,3F1,3I1,3W0,1I0,3W1,1I1,1W0,1W1\n");
+  const json direct = json::parse(schedule("--algorithm zb-interleaved --json" + sizes).out);
+  json read = json::parse(schedule("--algorithm " + name + " --json").out);
+  EXPECT_EQ(read["algorithm"], name);
+  read["algorithm"] = direct["algorithm"];
+  EXPECT_EQ(read, direct);
+  std::filesystem::remove(name);
+}
+
+TEST(ScheduleCommand, ComparesAndSaysWhyNot) {
+  const Outcome outcome = schedule("--compare --stages 3 --microbatches 6");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("zb-h1"));
+  EXPECT_THAT(outcome.out, HasSubstr("dualpipe wants an even number of stages"));
+  const json document = json::parse(schedule("--compare --stages 3 --microbatches 6 --json").out);
+  double last = 0;
+  for (const json& one : document["schedules"]) {
+    EXPECT_GE(one["makespan"].get<double>(), last);
+    last = one["makespan"];
+  }
+}
+
+TEST(ScheduleCommand, SaysWhatIsWrong) {
+  const auto error = [](const std::string& words) {
+    const Outcome outcome = schedule(words);
+    EXPECT_EQ(outcome.exit_code, 2) << words;
+    EXPECT_EQ(outcome.out, "") << words;
+    return outcome.error;
+  };
+  const std::string sizes = " --stages 4 --microbatches 8";
+  EXPECT_THAT(error("--algorithm zb-h3" + sizes),
+              HasSubstr("no algorithm is called 'zb-h3'; did you"));
+  EXPECT_THAT(error("--algorithm 1f1b --chunks 2" + sizes),
+              HasSubstr("has 1 chunk per rank, not 2"));
+  EXPECT_THAT(error("--algorithm dualpipe --stages 4 --microbatches 6"),
+              HasSubstr("at least 8 (twice the stages); 6 given"));
+  EXPECT_THAT(error("--algorithm dualpipe --stages 3 --microbatches 6"), HasSubstr("3 is odd"));
+  EXPECT_THAT(error("--algorithm 1f1b --max-memory 3" + sizes),
+              HasSubstr("rank 0 holds 4 activations at once, the limit is 3"));
+  EXPECT_THAT(error("--algorithm 1f1b-interleaved --group 3" + sizes), HasSubstr("use 4, 8"));
+  EXPECT_THAT(error("--algorithm 1f1b --forward -1" + sizes), HasSubstr("forward time -1"));
+  EXPECT_THAT(error("--algorithm 1f1b"), HasSubstr("--stages and --microbatches"));
+  EXPECT_THAT(error("--algorithm 1f1b --stages 0 --microbatches 3"), HasSubstr("--stages"));
+  EXPECT_THAT(error(sizes), HasSubstr("--algorithm is missing"));
+  EXPECT_THAT(error("--algorithm missing.csv"), HasSubstr("cannot open missing.csv"));
+  EXPECT_THAT(error("--algorithm dualpipe --csv x.csv" + sizes),
+              HasSubstr("PyTorch's schedule files"));
+}
+
+}  // namespace
+}  // namespace sevenfold
