@@ -1,5 +1,7 @@
 #include "sevenfold/dist/block_cache.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -21,6 +23,14 @@ constexpr int kNumClasses = (kLargestLog2 - kSmallestLog2) * 4;
 // fill than a lock does, and are better shared.
 constexpr size_t kThreadCacheBytes = size_t{1} << 20;  // of one class
 constexpr size_t kThreadCacheBlocks = 64;              // of one class
+
+// Blocks from this size ask for huge pages. A product reads its operands down the columns too,
+// where every row lies on another small page: more of them than the processor keeps translations
+// of.
+constexpr size_t kHugeFromBytes = size_t{1} << 20;
+constexpr uintptr_t kHugePageBytes = uintptr_t{1} << 21;
+// The heaps of glibc's threads: aligned pieces of this size. Larger blocks are mapped on their own.
+constexpr uintptr_t kHeapBytes = uintptr_t{1} << 26;
 
 // In front of the data; in a free list `next` links it.
 struct alignas(kAlignment) Header {
@@ -147,6 +157,15 @@ void put_cached(Header* block) noexcept {
   if (own) own->move_to(shard.blocks, own->length / 2);
 }
 
+// For the whole heap: malloc itself writes behind each block that it hands out, and a page that is
+// touched before it is asked for stays small. Only a hint: other memory works as well.
+void ask_for_huge_pages(void* memory, size_t bytes) {
+  const uintptr_t unit = bytes < kHeapBytes / 2 ? kHeapBytes : kHugePageBytes;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory) & ~(unit - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(memory) + bytes;
+  madvise(reinterpret_cast<void*>(begin), (end - begin + unit - 1) & ~(unit - 1), MADV_HUGEPAGE);
+}
+
 Header* take_from_system(int size_class) {
   const size_t bytes = class_bytes(size_class);
   void* memory = std::aligned_alloc(kAlignment, bytes);
@@ -155,6 +174,7 @@ Header* take_from_system(int size_class) {
     memory = std::aligned_alloc(kAlignment, bytes);
   }
   if (!memory) throw std::bad_alloc();
+  if (bytes >= kHugeFromBytes) ask_for_huge_pages(memory, bytes);
   auto* block = new (memory) Header;
   block->size_class = size_class;
   return block;

@@ -9,7 +9,8 @@ namespace sevenfold {
 
 // The counting, caching store behind the tensor allocator; torch-free. Memory comes from the system
 // once per block and is then reused by size class: a freshly mapped page costs about 12 us, more
-// than most kernels spend on it. Any thread may free what any other allocated.
+// than most kernels spend on it. Blocks of a MiB and more ask for huge pages. Any thread may free
+// what any other allocated.
 namespace block_cache {
 
 // 64-byte aligned memory for num_bytes > 0, booked to the calling thread's MemoryScope. Throws
