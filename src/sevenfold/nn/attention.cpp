@@ -69,7 +69,8 @@ template <typename A, typename Body>
 void for_each_head(const Attended& in, const AttentionMasks& masks, const Body& body) {
   const int64_t heads_of_group = in.heads() / in.groups();
   const at::Tensor scratch = at::empty(
-      {at::get_num_threads(), internal::attention_scratch_elements(in.length())}, in.q.options());
+      {at::get_num_threads(), internal::attention_scratch_elements(in.length(), in.q.size(3))},
+      in.q.options());
   at::parallel_for(0, in.batch() * in.groups(), 1, [&](int64_t begin, int64_t end) {
     A* own = elements<A>(scratch) + at::get_thread_num() * scratch.size(1);
     for (int64_t i = begin; i < end; ++i) {
@@ -111,16 +112,19 @@ struct Gradients {
 template <typename A>
 Gradients attention_backward(const Attended& in, const AttentionMasks& masks, const Result& result,
                              const at::Tensor& d_output) {
-  const Gradients gradients{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v)};
+  const Gradients gradients{at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v)};
   for_each_head<A>(
       in, masks, [&](const HeadInputs<A>& inputs, int64_t sample, int64_t head, A* scratch) {
-        const int64_t group = head / (in.heads() / in.groups());
+        const int64_t heads_of_group = in.heads() / in.groups();
+        const int64_t group = head / heads_of_group;
         internal::attention_head_backward<A>(
             inputs, head_rows<const A>(result.output, sample, head),
             head_rows<const A>(d_output, sample, head), log_sum_of<A>(result, sample, head),
             {.q = head_rows<A>(gradients.q, sample, head),
              .k = head_rows<A>(gradients.k, sample, group),
-             .v = head_rows<A>(gradients.v, sample, group)},
+             .v = head_rows<A>(gradients.v, sample, group),
+             .group_store =
+                 head % heads_of_group == 0 ? internal::Store::kOverwrite : internal::Store::kAdd},
             scratch);
       });
   return gradients;

@@ -26,7 +26,7 @@ struct AttentionMasks {
 // d], k and v [B, T, groups, d], result [B, T, heads, d];
 //          head h reads group h / (heads / groups).
 // Memory   kept for backward: q, k, v, result and [B, heads, T] sums; under way:
-//          3 * block * T per thread, and fp32 copies of bf16 and fp16 inputs.
+//          7 * T * d + 3 * block * T per thread, and fp32 copies of bf16 and fp16 inputs.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             double scale, const AttentionMasks& masks = {});
 
