@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/core/error.h"
 
@@ -17,7 +18,7 @@ void ExperimentOptions::add_to(CLI::App& command) {
       ->required()
       ->type_name("FILE");
   command.add_option("overrides", load.overrides, "Overrides, key=value")->type_name("key=value");
-  command.add_option("--ranks", load.ranks, "World size")->type_name("N");
+  cli::add_whole_number(command, "--ranks", load.ranks, {1, kMaxWorldSize}, "World size");
   command.add_option("--backend", load.backend, "threads: ranks are threads of this process")
       ->type_name("B");
   command.add_option("--device", load.device, "auto or cpu")->type_name("D");

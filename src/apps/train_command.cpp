@@ -5,6 +5,7 @@
 #include "apps/engine_commands.h"
 #include "apps/experiment_options.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/train/train.h"
 
@@ -59,21 +60,16 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command->add_option("--out", arguments->experiment.load.directory, "Output directory")
       ->type_name("DIR");
   command->add_option("--resume", arguments->resume, "auto or none (DIR must then be empty)");
-  command->add_option("--threads-per-rank", arguments->threads_per_rank, "Default: cores / ranks")
-      ->check(CLI::Range(0, 1024));
-  command
-      ->add_option("--peak-tflops", arguments->peak_tflops,
-                   "Peak of one rank's processor, for MFU in metrics.jsonl")
-      ->check(CLI::PositiveNumber);
+  cli::add_whole_number(*command, "--threads-per-rank", arguments->threads_per_rank, {0, 1024},
+                        "0 (the default): cores / ranks");
+  cli::add_positive_number(*command, "--peak-tflops", arguments->peak_tflops,
+                           "Peak of one rank's processor, for MFU in metrics.jsonl");
   command->add_flag("--eval-only", arguments->eval_only, "Validate and stop (skip_train: true)");
   command->add_flag("--trace", arguments->trace, "Write DIR/trace.json for ui.perfetto.dev");
   command->add_flag("--tensorboard", arguments->tensorboard,
                     "Write event files to DIR/tensorboard");
-  command
-      ->add_option("--check-replicas", arguments->check_replicas,
-                   "Every N steps, compare the bits of what ranks replicate")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  cli::add_whole_number(*command, "--check-replicas", arguments->check_replicas, {1},
+                        "Every N steps, compare the bits of what ranks replicate");
   command->callback([arguments, &exit_code] {
     const Resume resume = parse_resume(arguments->resume);
     Config config = load_supported(arguments->experiment.load, stdout);

@@ -5,12 +5,15 @@
 #include "apps/engine_commands.h"
 #include "apps/experiment_options.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/dataset/synthetic_source.h"
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/proof/verify.h"
 
 namespace sevenfold::apps {
 namespace {
+
+constexpr int64_t kMostSteps = 1'000'000;  // every step is kept to be compared
 
 struct VerifyArguments {
   ExperimentOptions experiment;
@@ -133,8 +136,8 @@ void add_verify_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("verify", "Show that a layout computes what one rank computes");
   arguments->experiment.load.precision = "fp64";
   arguments->experiment.add_to(*command);
-  command->add_option("--steps", arguments->steps, "Training steps to compare")
-      ->check(CLI::PositiveNumber);
+  cli::add_whole_number(*command, "--steps", arguments->steps, {1, kMostSteps},
+                        "Training steps to compare");
   command->add_flag("--shrink", arguments->shrink,
                     "Same layout and ratios, smallest sizes, made-up tokens");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");

@@ -70,8 +70,6 @@ TEST(BatchEquation, NamesTheNumbersAndTheNearestSizes) {
             "--global-batch 8, or leave one of the four out");
   EXPECT_THAT(error_for({.global_batch = 8}), HasSubstr("has four sizes, and 1 of them is given"));
   EXPECT_THAT(error_for({}), HasSubstr("0 of them"));
-  EXPECT_THAT(error_for({.micro_batch = 0, .dp = 2}),
-              StartsWith("batch: --micro-batch 0: a size is at least 1"));
   EXPECT_THAT(error_for({.micro_batch = int64_t{1} << 31,
                          .dp = int64_t{1} << 31,
                          .accumulation = int64_t{1} << 31}),
@@ -99,6 +97,23 @@ TEST(BatchCommand, FailsInOneLineWithExitCode2) {
   EXPECT_THAT(outcome.error, HasSubstr("use --global-batch 4 or 8\n"));
   EXPECT_EQ(run_batch({}).exit_code, 2);
   EXPECT_EQ(run_batch({"--dp", "many"}).exit_code, 2);
+}
+
+TEST(BatchCommand, ReadsDecimalNumbersAsTheyStand) {
+  EXPECT_THAT(run_batch({"--global-batch", "010", "--micro-batch", "2", "--dp", "1"}).out,
+              StartsWith("global batch 10 = micro batch 2 x dp 1 x accumulation 5\n"));
+  const auto error = [](const char* number) {
+    const Outcome outcome =
+        run_batch({"--global-batch", number, "--micro-batch", "2", "--dp", "1"});
+    EXPECT_EQ(outcome.exit_code, 2) << number;
+    return outcome.error;
+  };
+  for (const char* number : {"", "many", "8.0", "1e3", "0x10", "+8", " 8", "8 ", "1'000"})
+    EXPECT_EQ(error(number), "batch: --global-batch \"" + std::string(number) +
+                                 "\": is no whole decimal number; write one (1 to 2147483648)\n");
+  for (const char* number : {"0", "-8", "2147483649", "99999999999999999999"})
+    EXPECT_EQ(error(number), "batch: --global-batch " + std::string(number) +
+                                 ": is out of range; use a whole number of 1 to 2147483648\n");
 }
 
 class BatchOfFile : public ::testing::Test {

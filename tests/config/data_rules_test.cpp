@@ -41,10 +41,47 @@ TEST(DataSources, ReadsBlendsWithAndWithoutWeights) {
   const BlendConfig plain = load({"train_data_path=A B"}).data.train;
   EXPECT_THAT(plain.prefixes, ElementsAre("A", "B"));
   EXPECT_THAT(plain.weights, IsEmpty()) << "`A` is not a number";
-  EXPECT_THAT(load({"train_data_path=3 A B"}).data.train.prefixes, ElementsAre("3", "A", "B"))
-      << "an odd count has no weights";
   EXPECT_THAT(load({"train_data_path=[0.3, my corpus, 0.7, B]"}).data.train.prefixes,
               ElementsAre("my corpus", "B"));
+}
+
+// Megatron would look for files called 3 and 1.
+TEST(DataSources, RefusesNumbersThatAreNoWeights) {
+  EXPECT_EQ(rule_of(small_llama(), {"train_data_path=3 A B"}),
+            "data.weight config: override train_data_path=3 A B: `3` is a number, but the words are "
+            "not weight prefix weight prefix ... (there are 3 words, an odd number); correct the "
+            "list (a file of that name: ./3)");
+  EXPECT_THAT(rule_of(small_llama(), {"valid_data_path=[1, A, 2x, B]"}),
+              HasSubstr("`1` is a number, but the words are not weight prefix weight prefix ... "
+                        "(`2x` is no number)"));
+  EXPECT_THAT(load({"train_data_path=./3 A"}).data.train.prefixes, ElementsAre("./3", "A"));
+}
+
+TEST(DataSources, KnowWhereTheyAreWritten) {
+  EXPECT_EQ(load({"train_data_path=1 A"}).data.train.where, "override train_data_path=1 A");
+  const Config prepared = load_text(
+      small_llama("", "sevenfold: {prepare: {input: ['*.txt'], output: cache/text}}\n"),
+      {"train_data_path=null"});
+  EXPECT_THAT(prepared.data.data.where, HasSubstr("run.yaml:"));
+  EXPECT_THAT(prepared.data.data.where, HasSubstr("sevenfold.prepare="));
+}
+
+TEST(DataSources, RefusesASplitThatSaysNothing) {
+  EXPECT_EQ(rule_of(small_llama(), {"train_data_path=null", "data_path=P", "split=-1,2"}),
+            "data.split config: override split=-1,2: a weight is a plain decimal number of at least "
+            "0; write three weights like 969,30,1");
+  EXPECT_EQ(load({"train_data_path=null", "data_path=P", "split=98,2"}).data.split_where,
+            "override split=98,2");
+  EXPECT_EQ(load({"train_data_path=null", "data_path=P"}).data.split_where, "");
+  EXPECT_EQ(rule_of(small_llama(), {"split=all"}), "") << "cuts nothing";
+}
+
+TEST(DataOrder, HasASeedOf32Bits) {
+  EXPECT_EQ(rule_of(small_llama(), {"seed=4294967296"}),
+            "data.seed config: override seed=4294967296: is above 4294967295, the largest seed of "
+            "Megatron's data order; use a smaller one");
+  EXPECT_EQ(load({"seed=4294967295"}).run.seed, 4294967295u);
+  EXPECT_EQ(load({"seed=4294967296", "sevenfold.shuffle=false"}).run.seed, 4294967296u);
 }
 
 TEST(DataSources, LeavesSetsOfWeightZeroOutAndSaysSoOnce) {
@@ -58,6 +95,7 @@ TEST(DataSources, LeavesSetsOfWeightZeroOutAndSaysSoOnce) {
               StartsWith("data.weight config: override train_data_path=0 A: every weight is 0"));
   EXPECT_THAT(rule_of(small_llama(), {"train_data_path=-1 A"}),
               HasSubstr("A has the weight -1; a weight is a number of at least 0"));
+  EXPECT_THAT(rule_of(small_llama(), {"train_data_path=1.0e+301 A"}), StartsWith("data.weight "));
 }
 
 TEST(DataSources, TakesOneSource) {

@@ -210,6 +210,14 @@ TEST(LoadConfig, RefusesWhatIsNotThereYet) {
   }
 }
 
+TEST(LoadConfig, RefusesCheckpointsByTheUsersOwnKeys) {
+  const Config config = load_text(small_llama(), {"load=/x", "save=/y"});
+  ASSERT_EQ(config.unsupported.size(), 1u);
+  EXPECT_EQ(config.unsupported[0].text,
+            "config: override save=/y and override load=/x: checkpoints are not supported yet; use "
+            "save=null load=null");
+}
+
 TEST(LoadConfig, AcceptsNeutralValuesOfWhatIsNotThereYet) {
   for (const char* word :
        {"num_experts=0", "num_experts=null", "mtp_num_layers=0", "use_rope_scaling=false",

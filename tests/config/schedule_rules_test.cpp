@@ -96,6 +96,10 @@ TEST(BatchSchedule, ChecksEveryBatch) {
   EXPECT_THAT(rule_of(small_llama(), {"rampup_batch_size=[3, 1, 9]", "micro_batch_size=2"}),
               StartsWith("batch.schedule config: override rampup_batch_size=[3,1,9]: its global "
                          "batch 3 is not micro_batch_size x data-parallel size = 2"));
+  EXPECT_EQ(rule_of(small_llama(), {"rampup_batch_size=[64, 8, 9]"}),
+            "batch.rampup config: override rampup_batch_size=[64,8,9]: its first global batch 64 is "
+            "above global_batch_size=8, and the batch only grows; start with at most that, or use a "
+            "larger global_batch_size");
   EXPECT_THAT(rule_of(small_llama(), {"rampup_batch_size=[2, 4, 9]"}),
               StartsWith("batch.rampup config: override rampup_batch_size=[2,4,9]: from 2 in steps "
                          "of 4 the batch never is global_batch_size=8"));

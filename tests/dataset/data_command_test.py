@@ -4,9 +4,11 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
@@ -90,7 +92,31 @@ class DataCommand(unittest.TestCase):
         report = json.loads(self.run_data("prepare", "--input", "*.txt", "!b*", "--output", "x", "--json").stdout)
         self.assertEqual(report["documents"], 1)
 
+    def test_a_signal_leaves_nothing_behind(self):
+        (self.path / "long.txt").write_text("some words of a long text\n" * 1_000_000)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = subprocess.Popen([PROGRAM, "data", "prepare", "--input", "long.txt", "--output", "out/long",
+                                        "--format", "lines", "--tokenizer", str(GOLDEN / "qwen.json")],
+                                       cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not list(self.path.glob("out/long.idx.partial-*")):
+                time.sleep(0.005)
+            process.send_signal(number)
+            out, error = process.communicate(timeout=30)
+            self.assertEqual(process.returncode, 1, error)
+            self.assertIn("dataset: tokenizing out/long was stopped by a signal; nothing was kept\n", error)
+            self.assertEqual(out, "")
+            self.assertEqual(os.listdir(self.path / "out"), [])
+
+    def test_numbers_are_read_strictly(self):
+        self.expect_error("data inspect: --samples 0: is out of range; use a whole number of 1 to 2147483648",
+                          "inspect", "x", "--samples", "0")
+        self.expect_error('data inspect: --document "-1x": is no whole decimal number', "inspect", "x",
+                          "--document", "-1x")
+        self.expect_error("data prepare: --workers 1025: is out of range; use a whole number of 0 to 1024",
+                          "prepare", "--input", "a.txt", "--output", "x", "--workers", "1025")
+
     def test_errors_are_one_sentence_and_leave_nothing(self):
+        self.expect_error('output "." names no file, only a folder', "prepare", "--input", "a.txt", "--output", ".")
         self.expect_error("no file matches input", "prepare", "--input", "none*", "--output", "x")
         self.expect_error("tokenizer.json: No such file", "prepare", "--input", "a.txt", "--output", "x",
                           "--tokenizer", "tokenizer.json")

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "dataset/golden.h"
@@ -15,6 +14,7 @@ namespace sevenfold {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TemporaryDirectory;
 using ::testing::ThrowsMessage;
 
@@ -71,7 +71,9 @@ TEST(DataSources, NameWhatIsMissingOrDoesNotFit) {
   EXPECT_THAT([&] { open_data(config, request(8, 8)); },
               ThrowsMessage<ConfigError>(HasSubstr("valid_data_path is not")));
   EXPECT_THAT([&] { open_data(config, request(8, 0)); },
-              ThrowsMessage<DataError>(HasSubstr("d3.idx: No such file")));
+              ThrowsMessage<DataError>("dataset: there is no " + directory / "d3.idx" +
+                                       "; make it with `sevenfold data prepare --output " +
+                                       directory / "d3" + "`, or correct the path"));
   testing::write_d7(directory / "d3");
   DataRequest small = request(1, 0);
   small.seq_length = 4;
@@ -81,6 +83,40 @@ TEST(DataSources, NameWhatIsMissingOrDoesNotFit) {
   config.eod_token_id = 101;
   EXPECT_THAT([&] { open_data(config, request(8, 0)); },
               ThrowsMessage<ConfigError>(HasSubstr("token 101, beyond vocab_size=101")));
+}
+
+std::string missing_file_error(const BlendConfig& train) {
+  DataConfig config;
+  config.train = train;
+  try {
+    open_data(config, request(8, 0));
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DataSources, NameTheKeyThatAsksForAMissingFile) {
+  EXPECT_EQ(missing_file_error({{"a/b"}, {}, "run.yaml:31 train_data_path=a/b"}),
+            "dataset: run.yaml:31 train_data_path=a/b: there is no a/b.idx; make it with `sevenfold "
+            "data prepare --output a/b`, or correct the path");
+  EXPECT_EQ(missing_file_error({{"a.bin"}, {}, "run.yaml:31 train_data_path=a.bin"}),
+            "dataset: run.yaml:31 train_data_path=a.bin: there is no a.bin.idx; a data set is named "
+            "by its prefix: a");
+  const TemporaryDirectory directory;
+  testing::write_d3(directory / "d3");
+  std::filesystem::remove(directory / "d3.bin");
+  EXPECT_THAT(missing_file_error({{directory / "d3"}, {}, "here"}),
+              HasSubstr("here: there is no " + directory / "d3.bin;"));
+}
+
+TEST(DataSources, SayHowAListWithABadWeightWasRead) {
+  const std::string hint =
+      "`0.5x` is no number, so all words were read as prefixes without weights; write weight prefix "
+      "weight prefix ...";
+  EXPECT_THAT(missing_file_error({{"0.5x", "a"}, {}, "run.yaml:9 data_path=0.5x a"}),
+              HasSubstr("run.yaml:9 data_path=0.5x a: there is no 0.5x.idx; " + hint));
+  EXPECT_THAT(missing_file_error({{"b", "a"}, {}, ""}), Not(HasSubstr("is no number")));
 }
 
 void expect_golden_part(const SampleSource* part, const nlohmann::json& entry) {
@@ -134,18 +170,18 @@ TEST(DataSources, AFileOfItsOwnIsAskedForAllWhateverItsWeight) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "d1");
   DataConfig config;
-  config.train = {{directory / "d1"}, {0.25}};
+  config.train = {{directory / "d1"}, {0.25}, ""};
   const DataSources sources = open_data(config, request(200, 0));
   ASSERT_NE(sources.train_text, nullptr);
   EXPECT_EQ(sources.train->num_samples(), 212);
 }
 
-TEST(DataSources, RepeatASmallSetByEpochsAndLeaveOutAWeightOfZero) {
+TEST(DataSources, RepeatASmallSetByEpochs) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "d1");
   testing::write_d2(directory / "d2");  // 16 tokens: 3 samples of 4
   DataConfig config;
-  config.train = {{directory / "d1", directory / "missing", directory / "d2"}, {2.0, 0.0, 2.0}};
+  config.train = {{directory / "d1", directory / "d2"}, {2.0, 2.0}, ""};
   for (const bool shuffle : {true, false}) {
     config.shuffle = shuffle;
     DataRequest wanted = request(20, 0);
@@ -183,9 +219,8 @@ TEST(DataSources, BlendThreeHundredFiles) {
   config.train.prefixes.assign(300, directory / "d3");
   EXPECT_EQ(open_data(config, request(2400, 0)).train->num_samples(), 2400);
   config.train.weights.assign(300, 7.0);
-  config.train.weights[1] = 0.0;
-  const DataSources weighted = open_data(config, request(299, 0));
-  EXPECT_EQ(dynamic_cast<const BlendedSource&>(*weighted.train).sets().size(), 299U);
+  const DataSources weighted = open_data(config, request(300, 0));
+  EXPECT_EQ(dynamic_cast<const BlendedSource&>(*weighted.train).sets().size(), 300U);
 }
 
 // 3,000 million tokens: an index of five million samples.
@@ -229,26 +264,18 @@ TEST(DataSources, RefuseABlendThatNoIndexLists) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "d1");
   DataConfig config;
-  config.train = {{directory / "d1", directory / "d1"}, {1.0, 2.0}};
+  config.train = {{directory / "d1", directory / "d1"}, {1.0, 2.0}, ""};
   EXPECT_THAT([&] { open_data(config, request(int64_t{1} << 50, 0)); },
               ThrowsMessage<DataError>(HasSubstr("a blend of 2 data sets: 1,125,899,906,842,624 "
                                                  "samples are more than an index can list "
                                                  "(8,589,934,592 entries)")));
 }
 
-TEST(DataSources, RefuseWeightsThatSayNothingAndSetsThatRunDry) {
+TEST(DataSources, RefuseSetsThatRunDry) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "d1");
   DataConfig config;
-  config.train = {{directory / "d1", directory / "d1"}, {0.0, 0.0}};
-  EXPECT_THAT([&] { open_data(config, request(8, 0)); },
-              ThrowsMessage<ConfigError>(HasSubstr("all 2 data sets have weight 0")));
-  config.train.weights = {1.0, -1.0};
-  EXPECT_THAT([&] { open_data(config, request(8, 0)); },
-              ThrowsMessage<ConfigError>(HasSubstr("the weight of ")));
-  config.train.weights = {1.0, std::nan("")};
-  EXPECT_THROW(open_data(config, request(8, 0)), ConfigError);
-  config.train.weights.clear();
+  config.train.prefixes = {directory / "d1", directory / "d1"};
   EXPECT_THAT([&] { open_data(config, request(141, 0)); },
               ThrowsMessage<ConfigError>(HasSubstr("training takes 141 samples, but 2 data sets "
                                                    "without weights are read once and hold 140")));

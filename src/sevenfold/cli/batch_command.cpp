@@ -6,6 +6,7 @@
 #include "sevenfold/cli/batch_equation.h"
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
@@ -65,7 +66,7 @@ std::optional<int64_t> training_tokens(const DataConfig& data) {
   if (!std::filesystem::exists(source.prefixes[0] + ".idx", ignored)) return std::nullopt;
   const IndexedDataset files(source.prefixes[0]);
   if (data.data.empty()) return files.num_tokens();
-  const SequenceRange part = require_split(data.split, files, Split::kTrain);
+  const SequenceRange part = require_split(data.split, files, Split::kTrain, data.split_where);
   int64_t tokens = 0;
   for (int64_t i = part.begin; i < part.end; ++i) tokens += files.sequence_length(i);
   return tokens;
@@ -180,12 +181,16 @@ void add_batch_command(CLI::App& app, int& exit_code) {
   command->add_option("file", arguments->load.file, "Experiment file")->type_name("FILE");
   command->add_option("overrides", arguments->load.overrides, "key=value words")
       ->type_name("key=value");
-  command->add_option("--global-batch", arguments->request.global_batch, "Samples of a step");
-  command->add_option("--micro-batch", arguments->request.micro_batch, "Samples of a micro batch");
-  command->add_option("--dp", arguments->request.dp, "Data-parallel size");
-  command->add_option("--accumulation", arguments->request.accumulation,
-                      "Micro batches per rank and step");
-  command->add_option("--ranks", arguments->load.ranks, "World size of the file's run");
+  BatchRequest& request = arguments->request;
+  constexpr WholeRange kSizes{1, kMaxBatchSize};
+  add_whole_number(*command, "--global-batch", request.global_batch, kSizes, "Samples of a step");
+  add_whole_number(*command, "--micro-batch", request.micro_batch, kSizes,
+                   "Samples of a micro batch");
+  add_whole_number(*command, "--dp", request.dp, kSizes, "Data-parallel size");
+  add_whole_number(*command, "--accumulation", request.accumulation, kSizes,
+                   "Micro batches per rank and step");
+  add_whole_number(*command, "--ranks", arguments->load.ranks, {1, kMaxWorldSize},
+                   "World size of the file's run");
   command->add_option("--presets", arguments->load.presets_directory,
                       "Primus checkout to take presets from");
   command->add_flag("--strict", arguments->load.strict, "An unknown key is an error");

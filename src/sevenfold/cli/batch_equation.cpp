@@ -9,14 +9,6 @@
 namespace sevenfold::cli {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 31;
-
-void check_range(const char* option, const std::optional<int64_t>& value) {
-  if (value && (*value < 1 || *value > kMaxSize))
-    raise<ConfigError>("batch: {} {}: a size is at least 1 and at most {}; use {} 1", option,
-                       *value, kMaxSize, option);
-}
-
 // "micro batch 2 x dp 2": the given factors, with their product.
 struct Factors {
   int64_t product = 1;
@@ -30,11 +22,11 @@ Factors given_factors(const BatchRequest& request) {
         std::pair{"accumulation", request.accumulation}}) {
     if (!value) continue;
     if (__builtin_mul_overflow(factors.product, *value, &factors.product) ||
-        factors.product > kMaxSize * kMaxSize / 2)
+        factors.product > kMaxBatchSize * kMaxBatchSize / 2)
       raise<ConfigError>(
           "batch: {} x {} {} is more than a global batch can be (at most {}); use "
           "smaller sizes",
-          factors.text, name, *value, kMaxSize);
+          factors.text, name, *value, kMaxBatchSize);
     factors.text += fmt::format("{}{} {}", factors.text.empty() ? "" : " x ", name, *value);
   }
   return factors;
@@ -101,14 +93,14 @@ std::vector<BatchSizes> multiples(const BatchRequest& request, const Factors& fa
   constexpr int64_t kShown = 8;
   const int64_t num_shown = request.num_given() == 3 ? 1 : kShown;
   std::vector<BatchSizes> solutions;
-  for (int64_t times = 1; times <= num_shown && factors.product * times <= kMaxSize; ++times)
+  for (int64_t times = 1; times <= num_shown && factors.product * times <= kMaxBatchSize; ++times)
     solutions.push_back({factors.product * times, request.micro_batch.value_or(times),
                          request.dp.value_or(times), request.accumulation.value_or(times)});
   if (solutions.empty())
     raise<ConfigError>(
         "batch: {} = {} is more than a global batch can be (at most {}); use smaller "
         "sizes",
-        factors.text, factors.product, kMaxSize);
+        factors.text, factors.product, kMaxBatchSize);
   return solutions;
 }
 
@@ -120,10 +112,6 @@ int BatchRequest::num_given() const {
 }
 
 std::vector<BatchSizes> solve_batch(const BatchRequest& request) {
-  check_range("--global-batch", request.global_batch);
-  check_range("--micro-batch", request.micro_batch);
-  check_range("--dp", request.dp);
-  check_range("--accumulation", request.accumulation);
   if (request.num_given() < 2)
     raise<ConfigError>(
         "batch: global batch = micro batch x dp x accumulation has four sizes, and {} of them is "

@@ -15,6 +15,9 @@ struct BatchSizes {
   friend bool operator==(const BatchSizes&, const BatchSizes&) = default;
 };
 
+inline constexpr int64_t kMaxBatchSize = int64_t{1} << 31;
+
+// Each size 1 to kMaxBatchSize.
 struct BatchRequest {
   std::optional<int64_t> global_batch;
   std::optional<int64_t> micro_batch;
@@ -25,8 +28,8 @@ struct BatchRequest {
 
 // All sizes that fit what is given, smallest accumulation first: one if three or four sizes are
 // given; with two, every one for a given global batch, else the first eight. Throws ConfigError
-// (the equation in the given numbers, the nearest sizes that work) if none fits, if a size is below
-// 1 or above 2^31, or if fewer than two are given.
+// (the equation in the given numbers, the nearest sizes that work) if none fits, or if fewer than
+// two are given.
 std::vector<BatchSizes> solve_batch(const BatchRequest& request);
 
 }  // namespace sevenfold::cli

@@ -127,6 +127,8 @@ void add_left_over_words(ConfigArguments& arguments, const std::vector<std::stri
 }
 
 void run_config(ConfigArguments arguments) {
+  if (arguments.print_json && arguments.print_markdown)
+    raise<ConfigError>("config: --json --markdown: a list has one form; give one of them");
   if (arguments.help_keys) return print_help_keys(arguments);
   if (arguments.print_markdown)
     raise<ConfigError>("config: --markdown: only the list of keys has this form; add --help-keys");

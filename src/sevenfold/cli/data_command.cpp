@@ -10,8 +10,10 @@
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
-#include "sevenfold/cli/progress_line.h"
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/progress_line.h"
+#include "sevenfold/core/stop_signals.h"
 #include "sevenfold/core/units.h"
 #include "sevenfold/dataset/indexed/dataset_summary.h"
 #include "sevenfold/dataset/order/sample_index.h"
@@ -25,6 +27,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kPreviewTokens = 240;
+// Products of the two fit in 64 bits.
+constexpr int64_t kMaxSamples = int64_t{1} << 31;
+constexpr int64_t kMaxSeqLength = int64_t{1} << 31;
+constexpr int64_t kMaxSeed = (int64_t{1} << 32) - 1;  // of Megatron's generator
 
 struct PrepareArguments {
   PrepareConfig config;
@@ -48,10 +54,12 @@ void print_json(const Json& document) {
 }
 
 PrepareReport prepare_with_progress(const PrepareArguments& arguments) {
-  if (arguments.json) return prepare_dataset(arguments.config);
+  const StopSignals signals;
+  PrepareHooks hooks{.progress = {}, .stop_requested = [&] { return signals.stop_requested(); }};
+  if (arguments.json) return prepare_dataset(arguments.config, hooks);
   ProgressLine line("tokenizing");
-  return prepare_dataset(arguments.config,
-                         [&](int64_t done, int64_t total) { line.show(done, total); });
+  hooks.progress = [&](int64_t done, int64_t total) { line.show(done, total); };
+  return prepare_dataset(arguments.config, hooks);
 }
 
 Json report_json(const PrepareConfig& config, const PrepareReport& report) {
@@ -151,7 +159,7 @@ void print_summary(const IndexedDataset& data, const DatasetSummary& summary) {
 
 // The document that was asked for, else the first one that is not empty.
 int64_t choose_document(const IndexedDataset& data, int64_t asked) {
-  if (asked >= data.num_sequences() || asked < -1)
+  if (asked >= data.num_sequences())
     raise<ConfigError>("data: --document {}: {} has {} documents, counted from 0", asked,
                        data.prefix(), data.num_sequences());
   if (asked >= 0) return asked;
@@ -245,7 +253,8 @@ void add_prepare(CLI::App& data) {
                       "auto (.jsonl, .ndjson, .json: JSON lines; else text), text (a document a "
                       "file), lines (a document a line) or jsonl");
   command->add_option("--json-key", config.json_key, "JSON lines: the key of the text (text)");
-  command->add_option("--workers", config.workers, "Threads; 0 is one a core");
+  add_whole_number(*command, "--workers", config.workers, {0, kMaxPrepareWorkers},
+                   "Threads; 0 is one a core");
   command->add_flag("--append-eod,!--no-append-eod", config.append_eod,
                     "End-of-document token after every document (on)");
   command->add_option("--eod-token", config.eod_token,
@@ -265,13 +274,14 @@ void add_inspect(CLI::App& data) {
   command->add_option("PREFIX", arguments->prefix, "Path without .bin or .idx")->required();
   command->add_option("--tokenizer", arguments->tokenizer,
                       "Show text as this tokenizer decodes it; see data prepare");
-  command->add_option("--document", arguments->document, "Show the start of this document")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--samples", arguments->num_samples, "Show where the first N samples start")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seq-length", arguments->seq_length, "Tokens of a sample")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", arguments->seed, "Seed of the shuffle (1234)");
+  add_whole_number(*command, "--document", arguments->document, {},
+                   "Show the start of this document");
+  add_whole_number(*command, "--samples", arguments->num_samples, {1, kMaxSamples},
+                   "Show where the first N samples start");
+  add_whole_number(*command, "--seq-length", arguments->seq_length, {1, kMaxSeqLength},
+                   "Tokens of a sample");
+  add_whole_number(*command, "--seed", arguments->seed, {0, kMaxSeed},
+                   "Seed of the shuffle (1234)");
   command->add_flag("--no-shuffle", arguments->no_shuffle, "Samples in file order");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->callback([arguments] { run_inspect(*arguments); });

@@ -7,6 +7,7 @@
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/number_options.h"
 #include "sevenfold/cli/tokenizer_facts.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
@@ -175,8 +176,8 @@ void add_mesh_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("mesh", "Show which rank sits where, and every group of ranks");
   command->add_option("FILE", arguments->load.file, "Experiment file")->required();
   command->add_option("OVERRIDES", arguments->load.overrides, "key=value ...");
-  command->add_option("--world", arguments->world_size, "World size; default: as the file says")
-      ->check(CLI::PositiveNumber);
+  add_whole_number(*command, "--world", arguments->world_size, {1, kMaxWorldSize},
+                   "World size; default: as the file says");
   command->add_option("--presets", arguments->load.presets_directory,
                       "Primus checkout to take presets from");
   command->add_flag("--strict", arguments->load.strict, "Unknown keys are errors");

@@ -140,7 +140,8 @@ struct PrepareConfig {
 // Data sets of one split, or of all: one prefix, or several blended.
 struct BlendConfig {
   std::vector<std::string> prefixes;
-  std::vector<double> weights;  // as given; empty: prefixes without weights
+  std::vector<double> weights;  // as given, above 0; empty: prefixes without weights
+  std::string where;            // "run.yaml:31 data_path=P", for messages; empty: not from a file
   bool empty() const { return prefixes.empty(); }
 };
 
@@ -160,6 +161,7 @@ struct DataConfig {
   std::string cache_directory;       // data_cache_path; empty: beside the data
   double surplus = 0.005;            // mid_level_dataset_surplus
   std::string split = "969, 30, 1";  // mock data: always "1,1,1"
+  std::string split_where;           // "run.yaml:31 split=98,2"; empty: no file says it
   bool shuffle = true;
   bool mock_data = false;
   bool eod_mask_loss = false;

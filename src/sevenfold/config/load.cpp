@@ -96,6 +96,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
              const LoadOptions& options) {
   const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
   const std::string directory = run_directory(experiment, options);
+  refuse_checkpoints(parameters);
   apply_fix_ups(parameters, directory);
   config.run = resolve_run(parameters, block, options, directory);
   config.mesh = resolve_layout(parameters, block, options);

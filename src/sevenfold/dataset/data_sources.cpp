@@ -1,6 +1,7 @@
 #include "sevenfold/dataset/data_sources.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -27,23 +28,35 @@ struct Part {
   std::optional<int64_t> num_samples;  // asked; none: all, once
 };
 
-// A set of weight 0 gives no samples and is not opened.
-BlendConfig without_unused(const BlendConfig& blend) {
-  if (blend.weights.empty()) return blend;
-  SEVENFOLD_CHECK_EQ(blend.weights.size(), blend.prefixes.size());
-  BlendConfig used;
-  for (size_t d = 0; d < blend.prefixes.size(); ++d) {
-    if (!(blend.weights[d] >= 0.0 && blend.weights[d] <= 1e300))
-      raise<ConfigError>("dataset: the weight of {} is {}; weights are numbers of at least 0",
-                         blend.prefixes[d], blend.weights[d]);
-    if (blend.weights[d] == 0.0) continue;
-    used.prefixes.push_back(blend.prefixes[d]);
-    used.weights.push_back(blend.weights[d]);
+// Words that a user may have meant as a weight: they begin like a number.
+bool begins_like_number(const std::string& word) {
+  const size_t digit = word.find_first_not_of("+-.");
+  return digit != std::string::npos && word[digit] >= '0' && word[digit] <= '9';
+}
+
+// A data set is two files; without them the message names the key that asks for it.
+void check_files_exist(const BlendConfig& blend, const std::string& prefix) {
+  for (const char* suffix : {".idx", ".bin"}) {
+    std::error_code unknown;
+    if (std::filesystem::exists(prefix + suffix, unknown) || unknown) continue;
+    std::string way_out = fmt::format(
+        "make it with `sevenfold data prepare --output {}`, or correct the path", prefix);
+    if (prefix.ends_with(".bin") || prefix.ends_with(".idx"))
+      way_out =
+          fmt::format("a data set is named by its prefix: {}", prefix.substr(0, prefix.size() - 4));
+    else if (blend.weights.empty() && blend.prefixes.size() % 2 == 0 && begins_like_number(prefix))
+      way_out = fmt::format(
+          "`{}` is no number, so all words were read as prefixes without weights; write weight "
+          "prefix weight prefix ...",
+          prefix);
+    raise<DataError>("dataset: {}{}there is no {}{}; {}", blend.where,
+                     blend.where.empty() ? "" : ": ", prefix, suffix, way_out);
   }
-  if (used.prefixes.empty())
-    raise<ConfigError>("dataset: all {} data sets have weight 0; give one of them a weight",
-                       blend.prefixes.size());
-  return used;
+}
+
+Data open_files(const BlendConfig& blend, const std::string& prefix) {
+  check_files_exist(blend, prefix);
+  return std::make_shared<const IndexedDataset>(prefix);
 }
 
 // Every sample of a blend is listed.
@@ -64,18 +77,18 @@ class PartOpener {
       use_mock_data();
       return;
     }
-    shared_ = without_unused(config.data);
+    shared_ = config.data;
     for (const std::string& prefix : shared_.prefixes)
-      shared_files_.push_back(std::make_shared<const IndexedDataset>(prefix));
+      shared_files_.push_back(open_files(shared_, prefix));
   }
 
   Samples open(const BlendConfig& own, const Part& part) {
     is_cut_ = !shared_.empty();
-    const BlendConfig blend = is_cut_ ? shared_ : without_unused(own);
+    const BlendConfig& blend = is_cut_ ? shared_ : own;
     files_ = shared_files_;
     if (!is_cut_)
       for (const std::string& prefix : blend.prefixes)
-        files_.push_back(std::make_shared<const IndexedDataset>(prefix));
+        files_.push_back(open_files(blend, prefix));
     // A file of its own is asked for all the samples, whatever weight it has.
     const bool is_one = blend.prefixes.size() == 1 && (blend.weights.empty() || !is_cut_);
     if (is_one) return open_set(0, part, config_.shuffle ? part.num_samples : std::nullopt);
@@ -99,7 +112,8 @@ class PartOpener {
                                        std::optional<int64_t> num_samples) const {
     GptDatasetOptions options;
     options.sequences =
-        is_cut_ ? require_split(split_, *files_[set], part.split) : files_[set]->all_sequences();
+        is_cut_ ? require_split(split_, *files_[set], part.split, config_.split_where)
+                : files_[set]->all_sequences();
     options.seq_length = request_.seq_length;
     options.vocab_size = request_.vocab_size;
     options.num_samples = num_samples;
@@ -179,6 +193,8 @@ class PartOpener {
 };
 
 void check_config(const DataConfig& config, const DataRequest& request) {
+  for (const BlendConfig* blend : {&config.data, &config.train, &config.valid, &config.test})
+    SEVENFOLD_CHECK(blend->weights.empty() || blend->weights.size() == blend->prefixes.size());
   if (config.mock_data || !config.data.empty()) return;
   if (config.train.empty())
     raise<ConfigError>(

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sevenfold/core/error.h"
+#include "sevenfold/core/progress_line.h"
+#include "sevenfold/core/stop_signals.h"
 #include "sevenfold/dataset/order/samples_needed.h"
 #include "sevenfold/dataset/text/prepare.h"
 
@@ -14,14 +15,13 @@ namespace sevenfold {
 namespace {
 
 // Returns what the user should know of it.
-std::vector<std::string> prepare_if_missing(const PrepareConfig& prepare,
-                                            const DataProgress& progress) {
+std::vector<std::string> prepare_if_missing(const PrepareConfig& prepare) {
   if (std::filesystem::exists(prepare.output + ".bin")) return {};
-  const PrepareReport report = prepare_dataset(prepare, [&](int64_t done, int64_t total) {
-    if (progress && total > 0)
-      progress("tokenizing " + prepare.output,
-               static_cast<double>(done) / static_cast<double>(total));
-  });
+  const StopSignals signals;
+  ProgressLine line("tokenizing " + prepare.output);
+  const PrepareReport report = prepare_dataset(
+      prepare, {.progress = [&](int64_t done, int64_t total) { line.show(done, total); },
+                .stop_requested = [&] { return signals.stop_requested(); }});
   std::vector<std::string> notices;
   for (const std::string& file : report.skipped)
     notices.push_back(fmt::format("{}: left out of {}", file, prepare.output));
@@ -37,9 +37,9 @@ bool validates(const RunConfig& run) {
   return (run.skip_train || run.eval_interval > 0) && (run.eval_iters > 0 || run.full_validation);
 }
 
-DataSources open_run_data(const Config& config, const DataProgress& progress) {
+DataSources open_run_data(const Config& config) {
   std::vector<std::string> notices;
-  if (config.data.prepare) notices = prepare_if_missing(*config.data.prepare, progress);
+  if (config.data.prepare) notices = prepare_if_missing(*config.data.prepare);
   const RunLength length{.train_iters = config.run.train_iters,
                          .train_samples = config.run.train_samples,
                          .global_batch_size = config.batch.global_batch_size,

@@ -1,19 +1,15 @@
 #pragma once
 
-#include <functional>
-
 #include "sevenfold/config/config.h"
 #include "sevenfold/dataset/data_sources.h"
 
 namespace sevenfold {
 
-// Says one line about long work (tokenizing a file); `fraction` in 0..1.
-using DataProgress = std::function<void(const std::string& what, double fraction)>;
-
 // Opens the training (and, where the run validates, the validation) samples of an experiment. Runs
-// `data prepare` first when the file has a `sevenfold.prepare` block and its output does not exist.
+// `data prepare` first when the file has a `sevenfold.prepare` block and its output does not exist,
+// with a line of progress on stderr; SIGINT and SIGTERM then end it with nothing left behind (Error).
 // Throws ConfigError or DataError before anything of the run is written.
-DataSources open_run_data(const Config& config, const DataProgress& progress = {});
+DataSources open_run_data(const Config& config);
 
 // Whether the run evaluates at all.
 bool validates(const RunConfig& run);

@@ -1,12 +1,11 @@
 #include "sevenfold/train/train.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/stop_signals.h"
 #include "sevenfold/core/units.h"
 #include "sevenfold/dataset/bigram.h"
 #include "sevenfold/dist/threads/cluster.h"
@@ -17,7 +16,6 @@
 #include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
 #include "sevenfold/train/replica_check.h"
-#include "sevenfold/train/signals.h"
 
 namespace sevenfold {
 namespace {
@@ -148,38 +146,8 @@ int default_threads(const MeshShape& mesh) {
   return static_cast<int>(std::max<int64_t>(1, cores / mesh.world_size()));
 }
 
-// Progress of preparing data: one redrawn line on a terminal, plain lines at every fifth elsewhere.
-class PrepareLine {
- public:
-  PrepareLine() = default;
-  ~PrepareLine() {
-    if (is_drawn_) fmt::print(stderr, "\n");
-  }
-  PrepareLine(const PrepareLine&) = delete;
-  PrepareLine& operator=(const PrepareLine&) = delete;
-
-  void show(const std::string& what, double fraction) {
-    const auto percent = static_cast<int>(fraction * 100.0);
-    if (percent < next_) return;
-    if (isatty(STDERR_FILENO) == 1) {
-      fmt::print(stderr, "\r{} {}%", what, percent);
-      is_drawn_ = true;
-      next_ = percent + 1;
-    } else {
-      fmt::print(stderr, "{} {}%\n", what, percent);
-      next_ = percent == 100 ? 101 : std::min(100, percent / 20 * 20 + 20);
-    }
-  }
-
- private:
-  int next_ = 0;  // percent at which to say more
-  bool is_drawn_ = false;
-};
-
-DataSources open_with_progress(const Config& config) {
-  PrepareLine line;
-  DataSources data = open_run_data(
-      config, [&](const std::string& what, double fraction) { line.show(what, fraction); });
+DataSources open_with_notices(const Config& config) {
+  DataSources data = open_run_data(config);
   for (const std::string& notice : data.notices) fmt::print("notice: {}\n", notice);
   return data;
 }
@@ -193,7 +161,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
         "full_validation=true");
   check_fits_machine(config);
   const Mesh mesh(config.mesh);
-  const DataSources data = open_with_progress(config);
+  const DataSources data = open_with_notices(config);
   check_order(config, *data.train);
   TrainOutcome outcome;
   outcome.bigram_cross_entropy = bigram_baseline(config, data);

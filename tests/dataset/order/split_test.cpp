@@ -8,7 +8,9 @@
 namespace sevenfold {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
 TEST(Split, CutsWhereMegatronCuts) {
@@ -26,40 +28,19 @@ TEST(Split, CutsWhereMegatronCuts) {
   }
 }
 
-TEST(Split, TakesAnySeparator) {
-  const auto plain = split_sequences("1,3,0", 100);
-  for (const char* split : {"1/3", " 1 and 3 ", "1-3", "1 - 3 - 0", "[1.0, 3.0]", "1:3"})
-    EXPECT_EQ(split_sequences(split, 100), plain) << split;
-}
-
-TEST(Split, RefusesSignsExponentsAndNumbersThatAreNotFinite) {
-  for (const std::string& split :
-       {std::string("1e999,1"), std::string("1e3"), std::string("-1, 2"),
-        std::string("969, -30, 1"), std::string("+1,2"), std::string(400, '9') + ",1",
-        std::string(309, '1') + "," + std::string(309, '9'), std::string("inf"), std::string("nan"),
-        std::string(""), std::string(".")})
-    EXPECT_THAT([&] { split_sequences(split, 10); },
-                ThrowsMessage<ConfigError>(HasSubstr("split=\"" + split + "\"")))
-        << split;
-}
-
-TEST(Split, RefusesStringsWithoutThreeWeights) {
-  EXPECT_THAT([] { split_sequences("1,2,3,4", 10); },
-              ThrowsMessage<ConfigError>(HasSubstr("more than three numbers")));
-  EXPECT_THAT([] { split_sequences("1.2.3", 10); }, ThrowsMessage<ConfigError>(HasSubstr("1.2.3")));
-  EXPECT_THAT([] { split_sequences("0,0,0", 10); },
-              ThrowsMessage<ConfigError>(HasSubstr("sums to 0")));
-  EXPECT_THAT([] { split_sequences("all", 10); },
-              ThrowsMessage<ConfigError>(HasSubstr("969,30,1")));
-}
-
 TEST(Split, NamesAPartThatIsEmptyOrAbsent) {
   const testing::TemporaryDirectory directory;
   const auto data = testing::open_fixture(directory, "D1");
   EXPECT_THAT([&] { require_split("969,30,1", *data, Split::kTest); },
-              ThrowsMessage<ConfigError>(HasSubstr("so its test part is empty")));
-  EXPECT_THAT([&] { require_split("100,0,0", *data, Split::kValid); },
-              ThrowsMessage<ConfigError>(HasSubstr("no validation part")));
+              ThrowsMessage<ConfigError>("dataset: split=\"969,30,1\": of the 64 documents of " +
+                                         data->name() +
+                                         " the test part gets none (its share is less than half of "
+                                         "one); give that part a larger weight or a file of its "
+                                         "own"));
+  EXPECT_THAT([&] { require_split("1", *data, Split::kValid, "run.yaml:7 split=1"); },
+              ThrowsMessage<ConfigError>(AllOf(StartsWith("dataset: run.yaml:7 split=1: of the "),
+                                               HasSubstr("gets none (it has no weight)"))));
+  EXPECT_THROW(split_sequences("all", 10), ConfigError);
 }
 
 // The entries of the golden file that Megatron does not survive: it hangs when a size is asked and

@@ -90,10 +90,36 @@ TEST(Prepare, RefusesWhatItCannotDoAndLeavesNothing) {
   config.output = directory / "1.txt/out";
   EXPECT_THAT([&] { prepare_dataset(config); },
               ThrowsMessage<ConfigError>(HasSubstr("cannot make the output directory")));
-  config.output = (directory / "out") + "/";
-  EXPECT_THAT([&] { prepare_dataset(config); },
-              ThrowsMessage<ConfigError>(HasSubstr("names no file")));
+  for (const char* folder : {"out/", "out/.", "out/.."}) {
+    config.output = directory / folder;
+    EXPECT_THAT([&] { prepare_dataset(config); },
+                ThrowsMessage<ConfigError>(HasSubstr("names no file, only a folder")));
+  }
+  for (const char* output : {".", "..", ""}) {
+    config.output = output;
+    EXPECT_THAT([&] { prepare_dataset(config); },
+                ThrowsMessage<ConfigError>(HasSubstr("output \"" + std::string(output) + "\"")));
+  }
   EXPECT_FALSE(std::filesystem::exists(directory / "out"));
+}
+
+TEST(Prepare, LeavesNothingBehindWhenItIsStopped) {
+  const TemporaryDirectory directory;
+  write_text(directory / "1.txt", "one");
+  write_text(directory / "2.txt", "two");
+  bool has_partial_files = false;
+  PrepareHooks hooks;
+  hooks.stop_requested = [&] {
+    has_partial_files = !std::filesystem::is_empty(directory / "out");
+    return true;
+  };
+  EXPECT_THAT([&] { prepare_dataset(config_of(directory, "*.txt"), hooks); },
+              ThrowsMessage<Error>("dataset: tokenizing " + directory / "out/text" +
+                                   " was stopped by a signal; nothing was kept"));
+  EXPECT_TRUE(has_partial_files);
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "out"));
+  hooks.stop_requested = [] { return false; };
+  EXPECT_EQ(prepare_dataset(config_of(directory, "*.txt"), hooks).num_documents, 2);
 }
 
 // Megatron's element type: u16 below 65500 ids. The tokenizer's file decides, not the ids in use.

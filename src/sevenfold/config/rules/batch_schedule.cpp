@@ -59,7 +59,12 @@ Growth read_growth(const Parameters& parameters, int64_t global_batch_size, int6
                parameters.where(kGrowing), unit, unit, 100 * global_batch_size);
   const Growth growth{numbers[0], numbers[1], numbers[2]};
   check_stage(parameters, kGrowing, growth.start, unit);
-  if (growth.start > global_batch_size || growth.increment > kMaxSize ||
+  if (growth.start > global_batch_size)
+    raise_rule("batch.rampup",
+               "config: {}: its first global batch {} is above global_batch_size={}, and the batch "
+               "only grows; start with at most that, or use a larger global_batch_size",
+               parameters.where(kGrowing), growth.start, global_batch_size);
+  if (growth.increment > kMaxSize ||
       (global_batch_size - growth.start) % growth.increment != 0)
     raise_rule("batch.rampup",
                "config: {}: from {} in steps of {} the batch never is global_batch_size={}; use an "

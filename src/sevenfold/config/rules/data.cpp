@@ -3,10 +3,13 @@
 #include <sstream>
 
 #include "sevenfold/config/rules/rules.h"
+#include "sevenfold/config/split_weights.h"
 #include "sevenfold/config/yaml/scalar.h"
 
 namespace sevenfold::config {
 namespace {
+
+constexpr double kLargestWeight = 1e300;  // the sum of some is finite
 
 // A string is cut at blanks; an item of a list stays whole, so a path may hold some.
 std::vector<std::string> words(const Value& value) {
@@ -27,13 +30,38 @@ bool is_number(const std::string& word) {
   return value.kind == ValueKind::kInt || value.kind == ValueKind::kFloat;
 }
 
+// What keeps a list with numbers from being weights and prefixes in turn.
+std::string misplaced_weight(const std::vector<std::string>& parts) {
+  if (parts.size() % 2 != 0) return fmt::format("there are {} words, an odd number", parts.size());
+  for (size_t i = 0; i < parts.size(); i += 2)
+    if (!is_number(parts[i])) return fmt::format("`{}` is no number", parts[i]);
+  return "";
+}
+
+// Megatron takes such words for file names; who writes a number means a weight.
+void refuse_numbers(const Parameters& parameters, const char* key,
+                    const std::vector<std::string>& prefixes) {
+  for (size_t i = 0; i < prefixes.size(); ++i) {
+    if (!is_number(prefixes[i])) continue;
+    raise_rule("data.weight",
+               "config: {}: `{}` is a number, but the words are not weight prefix weight prefix ... "
+               "({}); correct the list (a file of that name: ./{})",
+               parameters.where(key), prefixes[i], misplaced_weight(prefixes), prefixes[i]);
+  }
+}
+
 // Megatron's reading: an odd count, or an even one whose 1st, 3rd, ... words are not all numbers,
 // is prefixes without weights.
-BlendConfig read_blend(const std::vector<std::string>& parts) {
-  BlendConfig blend;
+BlendConfig read_blend(const Parameters& parameters, const char* key) {
+  const std::vector<std::string> parts = words(parameters.at(key));
+  BlendConfig blend{.where = parameters.where(key)};
   bool is_weighted = !parts.empty() && parts.size() % 2 == 0;
   for (size_t i = 0; i < parts.size() && is_weighted; i += 2) is_weighted = is_number(parts[i]);
-  if (!is_weighted) return {parts, {}};
+  if (!is_weighted) {
+    refuse_numbers(parameters, key, parts);
+    blend.prefixes = parts;
+    return blend;
+  }
   for (size_t i = 0; i < parts.size(); i += 2) {
     const Value weight = retype_substituted(parts[i]);
     blend.weights.push_back(weight.kind == ValueKind::kInt ? static_cast<double>(weight.integer)
@@ -46,14 +74,14 @@ BlendConfig read_blend(const std::vector<std::string>& parts) {
 // A set of weight 0 is left out, and said so: Megatron stops with an error there.
 BlendConfig without_empty_shares(Parameters& parameters, const char* key,
                                  const BlendConfig& blend) {
-  BlendConfig kept;
+  BlendConfig kept{.where = blend.where};
   std::string left_out;
   for (size_t i = 0; i < blend.weights.size(); ++i) {
-    if (!(blend.weights[i] >= 0.0) || std::isinf(blend.weights[i]))
+    if (!(blend.weights[i] >= 0.0 && blend.weights[i] <= kLargestWeight))
       raise_rule("data.weight",
-                 "config: {}: {} has the weight {}; a weight is a number of at least 0 (0 leaves "
-                 "the set out)",
-                 parameters.where(key), blend.prefixes[i], blend.weights[i]);
+                 "config: {}: {} has the weight {}; a weight is a number of at least 0 (which leaves "
+                 "the set out) and at most {}",
+                 parameters.where(key), blend.prefixes[i], blend.weights[i], kLargestWeight);
     if (blend.weights[i] == 0.0) {
       left_out += (left_out.empty() ? "" : ", ") + blend.prefixes[i];
       continue;
@@ -70,7 +98,7 @@ BlendConfig without_empty_shares(Parameters& parameters, const char* key,
 }
 
 BlendConfig resolve_blend(Parameters& parameters, const char* key) {
-  const BlendConfig blend = read_blend(words(parameters.at(key)));
+  const BlendConfig blend = read_blend(parameters, key);
   return blend.weights.empty() ? blend : without_empty_shares(parameters, key, blend);
 }
 
@@ -78,7 +106,11 @@ void resolve_split(Parameters& parameters, DataConfig& data) {
   if (data.mock_data) {
     data.split = "1,1,1";
   } else if (const auto split = parameters.optional_string("split")) {
-    data.split = *split;  // read when the data is opened
+    data.split = *split;
+    data.split_where = parameters.where("split");
+    const std::string fault = read_split(*split).fault;
+    if (!fault.empty() && !data.data.empty())
+      raise_rule("data.split", "config: {}: {}", data.split_where, fault);
   } else if (!data.data.empty()) {
     parameters.notice(fmt::format("{}: read as `{}` (training, validation, test)",
                                   parameters.where("split"), data.split));
@@ -108,7 +140,7 @@ void resolve_mock(Parameters& parameters, const SevenfoldBlock& block, DataConfi
         fmt::format("{}: not done, because mock_data=true reads no files", block.where("prepare")));
 }
 
-void resolve_sources(Parameters& parameters, DataConfig& data) {
+void resolve_sources(Parameters& parameters, const SevenfoldBlock& block, DataConfig& data) {
   data.data = resolve_blend(parameters, "data_path");
   data.train = resolve_blend(parameters, "train_data_path");
   data.valid = resolve_blend(parameters, "valid_data_path");
@@ -120,12 +152,22 @@ void resolve_sources(Parameters& parameters, DataConfig& data) {
                parameters.where("data_path"));
   const bool has_any = !data.data.empty() || !data.train.empty();
   if (has_any) check_prepared_is_read(parameters, data);
-  if (!has_any && data.prepare) data.data.prefixes = {data.prepare->output};
+  if (!has_any && data.prepare)
+    data.data = {.prefixes = {data.prepare->output}, .where = block.where("prepare")};
   if (!has_any && !data.prepare)
     parameters.unsupported("data_path",
                            fmt::format("config: {}: there is no training data; set data_path or "
                                        "train_data_path to a .bin/.idx prefix",
                                        parameters.where("data_path")));
+}
+
+// The generator of Megatron's order takes 32 bits.
+void check_seed(const Parameters& parameters, const SevenfoldBlock& block) {
+  constexpr int64_t kLargest = (int64_t{1} << 32) - 1;
+  if (!block.shuffle || parameters.optional_integer("seed").value_or(0) <= kLargest) return;
+  raise_rule("data.seed",
+             "config: {}: is above {}, the largest seed of Megatron's data order; use a smaller one",
+             parameters.where("seed"), kLargest);
 }
 
 // The cyclic loader shuffles by itself, whatever the order of the data is.
@@ -177,8 +219,9 @@ DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block,
   if (data.mock_data)
     resolve_mock(parameters, block, data);
   else
-    resolve_sources(parameters, data);
+    resolve_sources(parameters, block, data);
   resolve_split(parameters, data);
+  check_seed(parameters, block);
   resolve_order(parameters, block, data);
   resolve_cache(parameters, data);
   return data;

@@ -22,6 +22,17 @@ double below_one(const Parameters& parameters, const char* key) {
   return value;
 }
 
+// A weight whose gradient never was other than 0 divides by it alone.
+double above_zero(const Parameters& parameters, const char* key) {
+  const double value = parameters.number(key);
+  if (!(value > 0.0) || std::isinf(value))
+    raise_rule("optimizer.eps",
+               "config: {}: must be a number above 0, or weights without a gradient become 0/0; use "
+               "{}=1.0e-08",
+               parameters.where(key), key);
+  return value;
+}
+
 WeightDecayStyle weight_decay_style(const Parameters& parameters) {
   const std::string style = parameters.string("weight_decay_incr_style");
   if (style == "constant") return WeightDecayStyle::kConstant;
@@ -80,7 +91,7 @@ OptimizerConfig resolve_optimizer(Parameters& parameters) {
   optimizer.decay_qk_norm = parameters.boolean("apply_wd_to_qk_layernorm");
   optimizer.adam_beta1 = below_one(parameters, "adam_beta1");
   optimizer.adam_beta2 = below_one(parameters, "adam_beta2");
-  optimizer.adam_eps = at_least_zero(parameters, "adam_eps");
+  optimizer.adam_eps = above_zero(parameters, "adam_eps");
   optimizer.sgd_momentum = below_one(parameters, "sgd_momentum");
   optimizer.clip_grad = at_least_zero(parameters, "clip_grad");
   if (!parameters.boolean("calculate_per_token_loss"))

@@ -93,14 +93,6 @@ int64_t up_to(const Parameters& parameters, const char* key, int64_t largest) {
   return value;
 }
 
-void refuse_checkpoints(Parameters& parameters) {
-  for (const char* key : {"save", "load", "pretrained_checkpoint"})
-    if (!parameters.is_null(key))
-      parameters.unsupported(
-          key, fmt::format("config: {}: checkpoints are not supported yet; use {}=null",
-                           parameters.where(key), key));
-}
-
 // Whole steps that `samples` samples make.
 int64_t num_steps(const BatchConfig& batch, int64_t samples) {
   int64_t steps = 0;
@@ -167,6 +159,22 @@ void resolve_ends(const Parameters& parameters, RunConfig& run) {
 
 }  // namespace
 
+void refuse_checkpoints(Parameters& parameters) {
+  std::string places;
+  std::string way_out;
+  const char* first = nullptr;
+  for (const char* key : {"save", "load", "pretrained_checkpoint"}) {
+    if (parameters.is_null(key)) continue;
+    if (first == nullptr) first = key;
+    places += (places.empty() ? "" : " and ") + parameters.where(key);
+    way_out += fmt::format(" {}=null", key);
+  }
+  if (first == nullptr) return;
+  parameters.unsupported(
+      first,
+      fmt::format("config: {}: checkpoints are not supported yet; use{}", places, way_out));
+}
+
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
                       const LoadOptions& options, const std::string& directory) {
   RunConfig run;
@@ -192,7 +200,6 @@ RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
   }
   run.timeout_s =
       60 * std::max<int64_t>(1, up_to(parameters, "distributed_timeout_minutes", kMinutesOfAYear));
-  refuse_checkpoints(parameters);
   return run;
 }
 

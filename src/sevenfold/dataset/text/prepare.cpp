@@ -1,6 +1,7 @@
 #include "sevenfold/dataset/text/prepare.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "sevenfold/core/error.h"
@@ -13,16 +14,17 @@
 namespace sevenfold {
 namespace {
 
-constexpr int64_t kMaxWorkers = 1024;
-
 void check_config(const PrepareConfig& config) {
   const std::string& output = config.output;
-  if (output.empty() || output.ends_with('/'))
-    raise<ConfigError>("dataset: output \"{}\" names no file; give a prefix such as data/text",
-                       output);
-  if (config.workers < 0 || config.workers > kMaxWorkers)
+  const std::string name = std::filesystem::path(output).filename().string();
+  if (name.empty() || name == "." || name == "..")
+    raise<ConfigError>(
+        "dataset: output \"{}\" names no file, only a folder; give a prefix such as data/text (the "
+        "files are PREFIX.bin and PREFIX.idx)",
+        output);
+  if (config.workers < 0 || config.workers > kMaxPrepareWorkers)
     raise<ConfigError>("dataset: workers={}: 1 to {} threads, or 0 for one a core", config.workers,
-                       kMaxWorkers);
+                       kMaxPrepareWorkers);
   text_format(config.format, "");  // throws for a name that is none
 }
 
@@ -65,7 +67,7 @@ void write_block(IndexedWriter& writer, const EncodedBlock& block) {
 
 }  // namespace
 
-PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareProgress& progress) {
+PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareHooks& hooks) {
   check_config(config);
   const InputFiles inputs = find_input_files(config.inputs);
   const auto tokenizer = open_tokenizer(
@@ -99,7 +101,10 @@ PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareProgress
     const EncodedBlock block = workers.take();
     note_invalid(config, block, report);
     write_block(writer, block);
-    if (progress) progress(block.num_bytes_done, report.input_bytes);
+    if (hooks.progress) hooks.progress(block.num_bytes_done, report.input_bytes);
+    if (hooks.stop_requested && hooks.stop_requested())
+      raise<Error>("dataset: tokenizing {} was stopped by a signal; nothing was kept",
+                   config.output);
   }
   if (writer.num_documents() == 0)
     raise<DataError>(

@@ -10,6 +10,9 @@
 
 namespace sevenfold {
 
+// Threads that tokenize, at most.
+inline constexpr int64_t kMaxPrepareWorkers = 1024;
+
 struct PrepareReport {
   std::string output;  // PREFIX
   int64_t num_documents = 0;
@@ -24,15 +27,18 @@ struct PrepareReport {
   std::string first_invalid;         // "PATH:LINE: reason"
 };
 
-// Called now and then, and at the end, from the calling thread. Bytes on disk.
-using PrepareProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
+// Called now and then, and at the end, from the calling thread. Each may be empty.
+struct PrepareHooks {
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // bytes on disk
+  std::function<bool()> stop_requested;  // true: give up, leaving nothing behind
+};
 
 // Tokenizes files into PREFIX.bin and PREFIX.idx: a document for every text file or line
 // (text_format), the end-of-document token after each. Which files, and in which order:
 // find_input_files. The two files do not depend on the number of workers. Memory: some megabytes
 // for each worker; with other tokenizers than byte, a text file is held as a whole. Directories of
 // PREFIX are made. Throws ConfigError (inputs, tokenizer, output place) or DataError (a document
-// that cannot be read, disk full); then nothing is left behind.
-PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareProgress& progress = {});
+// that cannot be read, disk full), Error (a stop was requested); then nothing is left behind.
+PrepareReport prepare_dataset(const PrepareConfig& config, const PrepareHooks& hooks = {});
 
 }  // namespace sevenfold

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sevenfold::cli {
+namespace sevenfold {
 
 // How far work on bytes is, on stderr, with rate and time left: on a terminal one line, rewritten;
 // elsewhere a line every half minute. Nothing for work that takes less than a second.
@@ -29,4 +29,4 @@ class ProgressLine {
   bool has_ended_ = false;
 };
 
-}  // namespace sevenfold::cli
+}  // namespace sevenfold

@@ -1,4 +1,4 @@
-#include "sevenfold/train/signals.h"
+#include "sevenfold/core/stop_signals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sevenfold/cli/progress_line.h"
+#include "sevenfold/core/progress_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "sevenfold/core/units.h"
 
-namespace sevenfold::cli {
+namespace sevenfold {
 namespace {
 
 constexpr double kQuietSeconds = 1.0;
@@ -56,4 +56,4 @@ void ProgressLine::show(int64_t bytes_done, int64_t bytes_total) {
   }
 }
 
-}  // namespace sevenfold::cli
+}  // namespace sevenfold

@@ -1,4 +1,4 @@
-#include "sevenfold/train/signals.h"
+#include "sevenfold/core/stop_signals.h"
 
 #include <unistd.h>
 
@@ -22,8 +22,7 @@ void on_signal(int signal) {
   stop.store(true);
   if (num_signals.fetch_add(1) > 0) ::_exit(128 + signal);
   if (signal != SIGINT) return;
-  constexpr std::string_view kMessage =
-      "\nstopping after this step; interrupt again to leave at once\n";
+  constexpr std::string_view kMessage = "\nstopping; interrupt again to leave at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
 }
 
