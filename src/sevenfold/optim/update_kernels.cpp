@@ -1,7 +1,8 @@
 #include "sevenfold/optim/update_kernels.h"
 
-#include <bit>
 #include <cmath>
+
+#include "sevenfold/core/narrow_floats.h"
 
 // One copy of a function per instruction set, chosen when the program is loaded. All copies give
 // the same bits: contraction to fused multiply-adds is off and nothing is reassociated. Sanitizers
@@ -16,32 +17,10 @@
 namespace sevenfold {
 namespace {
 
-SEVENFOLD_INLINE uint16_t bf16_bits(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);  // ties to even
-  const bool is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
-  return static_cast<uint16_t>(is_nan ? 0x7FC0u : rounded >> 16);
-}
-
-// Half has 5 bits of exponent (bias 15) and 10 of fraction.
-SEVENFOLD_INLINE uint16_t fp16_bits(float value) {
-  constexpr uint32_t kSmallestNormal = 113u << 23;  // 2^-14
-  constexpr uint32_t kOverflow = 0x477FF000u;       // 65520: rounds to 2^16
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  const uint32_t normal = (magnitude - (112u << 23) + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
-  // The last place of 0.5f is the smallest subnormal, 2^-24: the addition rounds to it.
-  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-  const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
-  uint32_t half = magnitude < kSmallestNormal ? subnormal : normal;
-  half = magnitude >= kOverflow ? 0x7C00u : half;
-  half = magnitude > 0x7F800000u ? 0x7E00u : half;
-  return static_cast<uint16_t>(half | ((bits >> 16) & 0x8000u));
-}
-
 template <RoundedFormat kFormat>
 SEVENFOLD_INLINE uint16_t rounded_bits(float value) {
-  return kFormat == RoundedFormat::kBf16 ? bf16_bits(value) : fp16_bits(value);
+  return kFormat == RoundedFormat::kBf16 ? static_cast<uint16_t>(to_bfloat16(value))
+                                         : static_cast<uint16_t>(to_float16(value));
 }
 
 template <RoundedFormat kFormat, typename T>
@@ -134,14 +113,6 @@ SEVENFOLD_INLINE double sum_of_squares_loop(const T* __restrict values, int64_t 
 }
 
 }  // namespace
-
-uint16_t round_to_bf16(float value) {
-  return bf16_bits(value);
-}
-
-uint16_t round_to_fp16(float value) {
-  return fp16_bits(value);
-}
 
 // Master weights are fp32, so only the float forms write rounded copies.
 SEVENFOLD_CLONES void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,

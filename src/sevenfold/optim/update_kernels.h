@@ -17,10 +17,6 @@ struct RoundedWeights {
   uint16_t* bits = nullptr;
 };
 
-// Bits of a value in the format; overflow gives infinity, NaN stays NaN.
-uint16_t round_to_bf16(float value);
-uint16_t round_to_fp16(float value);
-
 // Factors of one AdamW step, made in fp64 from the settings and the step's number.
 struct AdamWFactors {
   double lr = 0.0;
