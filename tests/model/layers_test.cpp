@@ -38,11 +38,11 @@ std::vector<Kind> kinds() {
           {"qwen2", changed(m0(), [](ModelConfig& c) { c.qkv_bias = true; })},
           {"qwen3", changed(m0(), [](ModelConfig& c) { c.qk_norm = true; })},
           {"gpt_with_norms_of_q_and_k", changed(g0(), [](ModelConfig& c) { c.qk_norm = true; })},
-          {"geglu_with_biases", changed(m0(),
-                                        [](ModelConfig& c) {
-                                          c.activation = Activation::kGeglu;
-                                          c.linear_bias = true;
-                                        })},
+          {"quick_geglu_with_biases", changed(m0(),
+                                              [](ModelConfig& c) {
+                                                c.activation = Activation::kQuickGeglu;
+                                                c.linear_bias = true;
+                                              })},
           {"squared_relu_without_positions", changed(m0(), [](ModelConfig& c) {
              c.activation = Activation::kSquaredRelu;
              c.positions = PositionKind::kNone;

@@ -163,12 +163,11 @@ TEST_P(ElementTypes, OfLearnedPositions) {
 }
 
 TEST_P(ElementTypes, OfEveryActivation) {
-  for (const Activation activation : {Activation::kGeglu, Activation::kQuickGeglu})
-    expect_as_in_fp64(
-        [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
-          return activate_gated(activation, inputs[0], inputs[1]);
-        },
-        {random({5, 13}), random({5, 13})}, at::zeros({1}, at::kDouble));
+  expect_as_in_fp64(
+      [&](const std::vector<at::Tensor>& inputs, const Parameter&) {
+        return activate_gated(Activation::kQuickGeglu, inputs[0], inputs[1]);
+      },
+      {random({5, 13}), random({5, 13})}, at::zeros({1}, at::kDouble));
   for (const Activation activation :
        {Activation::kGelu, Activation::kGeluTanh, Activation::kSquaredRelu})
     expect_as_in_fp64([&](const std::vector<at::Tensor>& inputs,

@@ -98,8 +98,8 @@ TEST_F(GradientsAgreeWithFiniteDifferences, OfCausalAttentionWithDropoutAndDocum
 
 TEST_F(GradientsAgreeWithFiniteDifferences, OfEveryActivation) {
   for (const Activation activation :
-       {Activation::kSwiglu, Activation::kGeglu, Activation::kQuickGeglu, Activation::kGelu,
-        Activation::kGeluTanh, Activation::kSquaredRelu}) {
+       {Activation::kSwiglu, Activation::kQuickGeglu, Activation::kGelu, Activation::kGeluTanh,
+        Activation::kSquaredRelu}) {
     const at::Tensor gate = random_tensor({4, 5}), up = random_tensor({4, 5});
     if (is_gated(activation)) {
       expect_gradients_match([&] { return activate_gated(activation, gate, up); }, {gate, up}, {});

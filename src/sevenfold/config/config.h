@@ -19,15 +19,13 @@ enum class PositionKind : uint8_t { kRotary, kLearned, kNone };
 // `up` only.
 enum class Activation : uint8_t {
   kSwiglu,       // silu(gate) * up
-  kGeglu,        // gelu(gate) * up, exact
   kQuickGeglu,   // gate * sigmoid(1.702 gate) * up
   kGelu,         // 0.5 a (1 + erf(a / sqrt 2))
   kGeluTanh,     // openai_gelu: the tanh form
   kSquaredRelu,  // max(a, 0)^2
 };
 constexpr bool is_gated(Activation activation) {
-  return activation == Activation::kSwiglu || activation == Activation::kGeglu ||
-         activation == Activation::kQuickGeglu;
+  return activation == Activation::kSwiglu || activation == Activation::kQuickGeglu;
 }
 
 // Llama-3 scaling of the rotary frequencies (use_rope_scaling).

@@ -18,22 +18,6 @@ at::Tensor wide(const at::Tensor& x) {
   return x.to(internal::wide_type(x.scalar_type()));
 }
 
-struct GegluFunction : torch::autograd::Function<GegluFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate,
-                            const at::Tensor& up) {
-    context->save_for_backward({gate, up});
-    return at::gelu(wide(gate)).mul_(up).to(gate.scalar_type());
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list d_outputs) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &gate = saved[0], &up = saved[1], &dy = d_outputs[0];
-    const at::Tensor a = wide(gate);
-    return {at::gelu_backward(wide(dy) * up, a).to(gate.scalar_type()),
-            at::gelu(a).mul_(dy).to(gate.scalar_type())};
-  }
-};
-
 // GELU by the sigmoid: a * sigmoid(1.702 a).
 constexpr double kQuickGeluSlope = 1.702;
 
@@ -93,8 +77,6 @@ at::Tensor activate_gated(Activation activation, const at::Tensor& gate, const a
   switch (activation) {
     case Activation::kSwiglu:
       return swiglu(gate, up);
-    case Activation::kGeglu:
-      return GegluFunction::apply(gate, up);
     case Activation::kQuickGeglu:
       return QuickGegluFunction::apply(gate, up);
     default:

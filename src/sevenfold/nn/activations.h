@@ -14,7 +14,7 @@ namespace sevenfold {
 // kGelu, kGeluTanh or kSquaredRelu of x.
 at::Tensor activate(Activation activation, const at::Tensor& x);
 
-// kSwiglu, kGeglu or kQuickGeglu: activation(gate) * up.
+// kSwiglu or kQuickGeglu: activation(gate) * up.
 at::Tensor activate_gated(Activation activation, const at::Tensor& gate, const at::Tensor& up);
 
 }  // namespace sevenfold
