@@ -78,8 +78,9 @@ int main(int argc, char** argv) {
       bench::step_config(precision == "fp32" ? Precision::kFp32 : Precision::kBf16);
   const bench::StepTokens tokens(config.model);
   const Mesh mesh(config.mesh);
+  const SampleStream samples(config, tokens);
   run_ranks(mesh, {}, [&](RankContext& rank) {
-    RankTrainer trainer(config, tokens, rank);
+    RankTrainer trainer(config, samples, rank);
     bench::serve(config, trainer);
   });
 }

@@ -323,7 +323,7 @@ TEST(KeyRules, AreOfKeysThatExist) {
   for (const config::KeyRule& rule : config::key_rules())
     EXPECT_NE(config::find_key(rule.key), nullptr) << rule.key;
   EXPECT_EQ(config::rule_of_key("fp8"), "e4m3 or hybrid");
-  EXPECT_EQ(config::rule_of_key("seed"), "");
+  EXPECT_EQ(config::rule_of_key("num_layers"), "");
 }
 
 }  // namespace

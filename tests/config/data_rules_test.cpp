@@ -47,10 +47,11 @@ TEST(DataSources, ReadsBlendsWithAndWithoutWeights) {
 
 // Megatron would look for files called 3 and 1.
 TEST(DataSources, RefusesNumbersThatAreNoWeights) {
-  EXPECT_EQ(rule_of(small_llama(), {"train_data_path=3 A B"}),
-            "data.weight config: override train_data_path=3 A B: `3` is a number, but the words are "
-            "not weight prefix weight prefix ... (there are 3 words, an odd number); correct the "
-            "list (a file of that name: ./3)");
+  EXPECT_EQ(
+      rule_of(small_llama(), {"train_data_path=3 A B"}),
+      "data.weight config: override train_data_path=3 A B: `3` is a number, but the words are "
+      "not weight prefix weight prefix ... (there are 3 words, an odd number); correct the "
+      "list (a file of that name: ./3)");
   EXPECT_THAT(rule_of(small_llama(), {"valid_data_path=[1, A, 2x, B]"}),
               HasSubstr("`1` is a number, but the words are not weight prefix weight prefix ... "
                         "(`2x` is no number)"));
@@ -59,17 +60,18 @@ TEST(DataSources, RefusesNumbersThatAreNoWeights) {
 
 TEST(DataSources, KnowWhereTheyAreWritten) {
   EXPECT_EQ(load({"train_data_path=1 A"}).data.train.where, "override train_data_path=1 A");
-  const Config prepared = load_text(
-      small_llama("", "sevenfold: {prepare: {input: ['*.txt'], output: cache/text}}\n"),
-      {"train_data_path=null"});
+  const Config prepared =
+      load_text(small_llama("", "sevenfold: {prepare: {input: ['*.txt'], output: cache/text}}\n"),
+                {"train_data_path=null", "vocab_size=257"});
   EXPECT_THAT(prepared.data.data.where, HasSubstr("run.yaml:"));
   EXPECT_THAT(prepared.data.data.where, HasSubstr("sevenfold.prepare="));
 }
 
 TEST(DataSources, RefusesASplitThatSaysNothing) {
-  EXPECT_EQ(rule_of(small_llama(), {"train_data_path=null", "data_path=P", "split=-1,2"}),
-            "data.split config: override split=-1,2: a weight is a plain decimal number of at least "
-            "0; write three weights like 969,30,1");
+  EXPECT_EQ(
+      rule_of(small_llama(), {"train_data_path=null", "data_path=P", "split=-1,2"}),
+      "data.split config: override split=-1,2: a weight is a plain decimal number of at least "
+      "0; write three weights like 969,30,1");
   EXPECT_EQ(load({"train_data_path=null", "data_path=P", "split=98,2"}).data.split_where,
             "override split=98,2");
   EXPECT_EQ(load({"train_data_path=null", "data_path=P"}).data.split_where, "");

@@ -129,9 +129,10 @@ TEST(LearningRateRule, ChecksTheSchedule) {
   EXPECT_THAT(rule_of(small_llama(), {"adam_beta2=1.0"}), StartsWith("optimizer.range "));
   for (const char* word : {"adam_eps=0", "adam_eps=-1.0e-8", "adam_eps=.nan", "adam_eps=.inf"})
     EXPECT_THAT(rule_of(small_llama(), {word}), StartsWith("optimizer.eps ")) << word;
-  EXPECT_EQ(rule_of(small_llama(), {"adam_eps=0"}),
-            "optimizer.eps config: override adam_eps=0: must be a number above 0, or weights without "
-            "a gradient become 0/0; use adam_eps=1.0e-08");
+  EXPECT_EQ(
+      rule_of(small_llama(), {"adam_eps=0"}),
+      "optimizer.eps config: override adam_eps=0.0: must be a number above 0, or weights without "
+      "a gradient become 0/0; use adam_eps=1.0e-08");
 }
 
 TEST(LearningRateRule, NamesThePresetThatSetsTheWarmUp) {

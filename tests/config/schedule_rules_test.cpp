@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "config/experiment_files.h"
+#include "sevenfold/config/batch_schedule.h"
 
 namespace sevenfold {
 namespace {
@@ -96,10 +97,11 @@ TEST(BatchSchedule, ChecksEveryBatch) {
   EXPECT_THAT(rule_of(small_llama(), {"rampup_batch_size=[3, 1, 9]", "micro_batch_size=2"}),
               StartsWith("batch.schedule config: override rampup_batch_size=[3,1,9]: its global "
                          "batch 3 is not micro_batch_size x data-parallel size = 2"));
-  EXPECT_EQ(rule_of(small_llama(), {"rampup_batch_size=[64, 8, 9]"}),
-            "batch.rampup config: override rampup_batch_size=[64,8,9]: its first global batch 64 is "
-            "above global_batch_size=8, and the batch only grows; start with at most that, or use a "
-            "larger global_batch_size");
+  EXPECT_EQ(
+      rule_of(small_llama(), {"rampup_batch_size=[64, 8, 9]"}),
+      "batch.rampup config: override rampup_batch_size=[64,8,9]: its first global batch 64 is "
+      "above global_batch_size=8, and the batch only grows; start with at most that, or use a "
+      "larger global_batch_size");
   EXPECT_THAT(rule_of(small_llama(), {"rampup_batch_size=[2, 4, 9]"}),
               StartsWith("batch.rampup config: override rampup_batch_size=[2,4,9]: from 2 in steps "
                          "of 4 the batch never is global_batch_size=8"));
@@ -116,6 +118,32 @@ TEST(BatchSchedule, ChecksEveryBatch) {
   EXPECT_THAT(
       rule_of(small_llama(), {"step_batch_size_schedule=0:8 1K:16", "rampup_batch_size=[2, 2, 8]"}),
       StartsWith("batch.one_schedule "));
+}
+
+TEST(RunSamples, AreThoseAskedForOrTheIterationsWorth) {
+  const BatchConfig batch{.global_batch_size = 16, .schedule = {{0, 4}, {10, 8}, {40, 16}}};
+  RunConfig run;
+  run.train_iters = 5;
+  EXPECT_EQ(run_samples(run, batch), 80);
+  run.train_samples = 33;
+  EXPECT_EQ(run_samples(run, batch), 33);
+}
+
+// Against a run that is walked step by step.
+TEST(StepsOfARun, CountItsSamplesAndBack) {
+  for (const BatchConfig& batch :
+       {BatchConfig{.global_batch_size = 8},
+        BatchConfig{.global_batch_size = 16, .schedule = {{0, 4}, {10, 8}, {40, 16}}},
+        BatchConfig{.global_batch_size = 2, .schedule = {{0, 6}, {4, 9}, {5, 2}}}}) {
+    int64_t consumed = 0;
+    for (int64_t steps = 0; steps < 20; ++steps) {
+      EXPECT_EQ(samples_of_steps(batch, steps), consumed) << steps;
+      const int64_t next = consumed + global_batch_size(batch, consumed);
+      for (int64_t samples = consumed; samples < next; ++samples)
+        EXPECT_EQ(whole_steps(batch, samples), steps) << samples;
+      consumed = next;
+    }
+  }
 }
 
 TEST(RunLength, IsCountedInSteps) {

@@ -10,8 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(SplitWeights, TakeAnySeparator) {
-  for (const char* split :
-       {"1,3,0", "1/3", " 1 and 3 ", "1-3", "1 - 3 - 0", "[1.0, 3.0]", "1:3"}) {
+  for (const char* split : {"1,3,0", "1/3", " 1 and 3 ", "1-3", "1 - 3 - 0", "[1.0, 3.0]", "1:3"}) {
     EXPECT_THAT(read_split(split).weights, ElementsAre(1.0, 3.0, 0.0)) << split;
     EXPECT_THAT(read_split(split).fault, IsEmpty()) << split;
   }

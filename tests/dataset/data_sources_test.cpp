@@ -37,6 +37,32 @@ TEST(DataSources, CutOneFileBySplit) {
   EXPECT_EQ(sources.valid->num_samples(), 72);
 }
 
+TEST(DataSources, HaveATestSetWhereTheDataGoesThatFar) {
+  const TemporaryDirectory directory;
+  testing::write_d1(directory / "d1");
+  DataConfig config;
+  config.data.prefixes = {directory / "d1"};
+  DataRequest wanted = request(8, 0);
+  wanted.test_samples = 4;
+  const auto has_test = [&](const char* split) {
+    config.split = split;
+    return open_data(config, wanted).test != nullptr;
+  };
+  EXPECT_TRUE(has_test("50,25,25"));
+  EXPECT_FALSE(has_test("90,10,0"));
+  EXPECT_FALSE(has_test("969,30,1")) << "0.064 of a document";
+  config.shuffle = false;
+  EXPECT_TRUE(has_test("50,25,25"));
+  wanted.seq_length = 600;
+  EXPECT_FALSE(has_test("70,28,2")) << "no sample fits and none is repeated";
+  config = {};
+  config.train.prefixes = {directory / "d1"};
+  EXPECT_FALSE(has_test("50,25,25"));
+  config.test.prefixes = {directory / "d1"};
+  wanted.seq_length = 32;
+  EXPECT_TRUE(has_test("100"));
+}
+
 TEST(DataSources, OpenAFilePerSplit) {
   const TemporaryDirectory directory;
   testing::write_d1(directory / "train");
@@ -97,12 +123,14 @@ std::string missing_file_error(const BlendConfig& train) {
 }
 
 TEST(DataSources, NameTheKeyThatAsksForAMissingFile) {
-  EXPECT_EQ(missing_file_error({{"a/b"}, {}, "run.yaml:31 train_data_path=a/b"}),
-            "dataset: run.yaml:31 train_data_path=a/b: there is no a/b.idx; make it with `sevenfold "
-            "data prepare --output a/b`, or correct the path");
-  EXPECT_EQ(missing_file_error({{"a.bin"}, {}, "run.yaml:31 train_data_path=a.bin"}),
-            "dataset: run.yaml:31 train_data_path=a.bin: there is no a.bin.idx; a data set is named "
-            "by its prefix: a");
+  EXPECT_EQ(
+      missing_file_error({{"a/b"}, {}, "run.yaml:31 train_data_path=a/b"}),
+      "dataset: run.yaml:31 train_data_path=a/b: there is no a/b.idx; make it with `sevenfold "
+      "data prepare --output a/b`, or correct the path");
+  EXPECT_EQ(
+      missing_file_error({{"a.bin"}, {}, "run.yaml:31 train_data_path=a.bin"}),
+      "dataset: run.yaml:31 train_data_path=a.bin: there is no a.bin.idx; a data set is named "
+      "by its prefix: a");
   const TemporaryDirectory directory;
   testing::write_d3(directory / "d3");
   std::filesystem::remove(directory / "d3.bin");
@@ -112,7 +140,8 @@ TEST(DataSources, NameTheKeyThatAsksForAMissingFile) {
 
 TEST(DataSources, SayHowAListWithABadWeightWasRead) {
   const std::string hint =
-      "`0.5x` is no number, so all words were read as prefixes without weights; write weight prefix "
+      "`0.5x` is no number, so all words were read as prefixes without weights; write weight "
+      "prefix "
       "weight prefix ...";
   EXPECT_THAT(missing_file_error({{"0.5x", "a"}, {}, "run.yaml:9 data_path=0.5x a"}),
               HasSubstr("run.yaml:9 data_path=0.5x a: there is no 0.5x.idx; " + hint));

@@ -61,7 +61,8 @@ TEST_P(Documents, OfAPackedSampleAreComputedAsIfAlone) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment = documents_experiment(directory, GetParam(), 1);
   testing::BoundModel model(experiment.config.model);
-  const BatchLoader loader(experiment.config, *experiment.data, {}, at::kDouble);
+  const SampleStream samples(experiment.config, *experiment.data);
+  const BatchLoader loader(experiment.config, samples, {}, at::kDouble);
   int64_t documents = 0;
   for (const Microbatch& packed : loader.step(0, experiment.config.batch.num_microbatches)) {
     const double alone = sum_over_documents(model, packed, &documents);

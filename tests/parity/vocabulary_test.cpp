@@ -21,7 +21,8 @@ TEST(Vocabulary, WithPaddingHasItsOwnNumberOfWordsInTheSoftmax) {
   testing::BoundModel model(experiment.config.model);
   EXPECT_EQ(model.weight("lm_head.weight").size(0), 101);
   model.weight("lm_head.weight").zero_();
-  const BatchLoader loader(experiment.config, *experiment.data, {}, at::kDouble);
+  const SampleStream samples(experiment.config, *experiment.data);
+  const BatchLoader loader(experiment.config, samples, {}, at::kDouble);
   double loss = 0.0;
   int64_t trained_tokens = 0;
   for (Microbatch& microbatch : loader.step(0, experiment.config.batch.num_microbatches)) {

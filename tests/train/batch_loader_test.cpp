@@ -15,7 +15,8 @@ using testing::TemporaryDirectory;
 
 std::vector<int64_t> trained_tokens(const testing::Experiment& experiment, BatchPlace place,
                                     int64_t consumed) {
-  const BatchLoader loader(experiment.config, *experiment.data, place, at::kDouble);
+  const SampleStream samples(experiment.config, *experiment.data);
+  const BatchLoader loader(experiment.config, samples, place, at::kDouble);
   std::vector<int64_t> counts;
   const int64_t count = experiment.config.batch.num_microbatches;
   for (const Microbatch& microbatch : loader.step(consumed, count)) {
@@ -59,7 +60,8 @@ TEST(BatchLoader, OneRankReadsWhatALayoutReadsInCyclicOrder) {
     experiment.config.data.loader = LoaderKind::kCyclic;
     experiment.config.data.data_sharding = sharded;
     const auto inputs = [&](const Config& config, BatchPlace place) {
-      const BatchLoader loader(config, *experiment.data, place, at::kDouble);
+      const SampleStream samples(config, *experiment.data);
+      const BatchLoader loader(config, samples, place, at::kDouble);
       std::map<int64_t, std::vector<int64_t>> rows;  // by place in the stream
       for (const Microbatch& microbatch : loader.step(64, config.batch.num_microbatches)) {
         const at::Tensor row = microbatch.inputs_BT[0].contiguous();
@@ -82,7 +84,8 @@ TEST(BatchLoader, OneRankReadsWhatALayoutReadsInCyclicOrder) {
 TEST(BatchLoader, ShiftsLabelsByOneOnTheWholeSequence) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment = testing::m0_experiment(directory, "D1", 1);
-  const BatchLoader loader(experiment.config, *experiment.data, {}, at::kFloat);
+  const SampleStream samples(experiment.config, *experiment.data);
+  const BatchLoader loader(experiment.config, samples, {}, at::kFloat);
   const Microbatch microbatch = loader.range(0, 2);
   EXPECT_TRUE(at::equal(microbatch.inputs_BT.slice(1, 1), microbatch.labels_BT.slice(1, 0, -1)));
   // Unshuffled samples follow each other in the token stream: the last label of one is the next
@@ -97,8 +100,8 @@ TEST(BatchLoader, NumbersSamplesInTheEndlessStreamInTraining) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment = testing::m0_experiment(
       directory, "D3", 2, {{"global_batch_size", 8}, {"micro_batch_size", 2}});
-  const BatchLoader loader(experiment.config, *experiment.data, {.dp_rank = 1, .dp_size = 2},
-                           at::kDouble);
+  const SampleStream samples(experiment.config, *experiment.data);
+  const BatchLoader loader(experiment.config, samples, {.dp_rank = 1, .dp_size = 2}, at::kDouble);
   const std::vector<Microbatch> step = loader.step(800, experiment.config.batch.num_microbatches);
   ASSERT_EQ(step.size(), 2U);
   EXPECT_EQ(step[0].sample_ids, (std::vector<int64_t>{802, 803}));

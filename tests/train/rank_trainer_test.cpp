@@ -23,8 +23,9 @@ using testing::TemporaryDirectory;
 void on_ranks(const testing::Experiment& experiment,
               const std::function<void(RankContext&, RankTrainer&)>& body) {
   install_allocator();
+  const SampleStream samples(experiment.config, *experiment.data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, *experiment.data, rank);
+    RankTrainer trainer(experiment.config, samples, rank);
     body(rank, trainer);
   });
 }
@@ -200,8 +201,9 @@ TEST(MaskedBatch, WithoutATrainedTokenLeavesOnlyWeightDecay) {
       std::make_shared<const IndexedDataset>(directory / "ends"),
       {.sequences = {0, 1}, .seq_length = 32, .vocab_size = 101, .shuffle = false});
   install_allocator();
+  const SampleStream samples(experiment.config, data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, data, rank);
+    RankTrainer trainer(experiment.config, samples, rank);
     std::vector<at::Tensor> before;
     for (const Parameter* parameter : trainer.parameters())
       before.push_back(parameter->weight().clone());

@@ -20,13 +20,5 @@ TEST(NumMicrobatches, DividesTheBatchOfTheStep) {
   EXPECT_EQ(num_microbatches(config, 44), 4);
 }
 
-TEST(RunSamples, AreThoseAskedForOrTheIterationsWorth) {
-  Config config = with_schedule();
-  config.run.train_iters = 5;
-  EXPECT_EQ(run_samples(config), 80);
-  config.run.train_samples = 33;
-  EXPECT_EQ(run_samples(config), 33);
-}
-
 }  // namespace
 }  // namespace sevenfold

@@ -79,6 +79,27 @@ TEST(Train, OnlyValidatesWhenTrainingIsSkipped) {
   EXPECT_THROW(train(job.config, {}), ConfigError);
 }
 
+// D3 has the eight samples of one evaluation, so test set and validation set are one and the same.
+TEST(Train, TestsOnceAfterTheLastStep) {
+  const TemporaryDirectory directory;
+  Job job(directory, {{"test_data_path", directory / "D3"}});
+  train(job.config, {});
+  auto lines = metrics_lines(job.config);
+  ASSERT_EQ(lines.size(), 7U);  // 1, 2, validation, 3, 4, validation, test
+  EXPECT_EQ(lines[6]["iteration"], 4);
+  EXPECT_EQ(lines[6]["test_loss"], lines[5]["validation_loss"]);
+  EXPECT_EQ(lines[6]["test_tokens"], 126);
+  EXPECT_EQ(lines[6]["test_samples"], 8);
+  job.config.run.exit_interval = 2;
+  train(job.config, {});
+  EXPECT_TRUE(metrics_lines(job.config).back().contains("validation_loss")) << "it goes on later";
+  job.config.run.skip_train = true;
+  train(job.config, {});
+  lines = metrics_lines(job.config);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1]["test_loss"], lines[0]["validation_loss"]);
+}
+
 TEST(Train, RunsAsLongAsTheSamplesLast) {
   const TemporaryDirectory directory;
   const Job job(directory, {{"eval_iters", 0}, {"train_iters", nullptr}, {"train_samples", 30}});

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include "sevenfold/cli/next_command.h"
 #include "sevenfold/cli/number_options.h"
 #include "sevenfold/cli/tokenizer_facts.h"
+#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/config/load.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/indexed/indexed_dataset.h"
@@ -81,25 +81,9 @@ struct RunArithmetic {
   std::optional<double> epochs;
 };
 
-// Samples of `steps` steps.
-int64_t samples_of(const BatchConfig& batch, int64_t steps) {
-  int64_t consumed = 0;
-  for (size_t i = 0; i < batch.schedule.size() && steps > 0; ++i) {
-    const int64_t size = batch.schedule[i].global_batch_size;
-    int64_t taken = steps;
-    if (i + 1 < batch.schedule.size()) {
-      const int64_t left = std::max<int64_t>(0, batch.schedule[i + 1].from_samples - consumed);
-      taken = std::min(steps, (left + size - 1) / size);
-    }
-    steps -= taken;
-    consumed += taken * size;
-  }
-  return consumed + steps * batch.global_batch_size;
-}
-
 RunArithmetic run_arithmetic(const Config& config) {
   RunArithmetic run;
-  run.samples = samples_of(config.batch, config.run.train_iters);
+  run.samples = samples_of_steps(config.batch, config.run.train_iters);
   run.tokens_per_step = config.batch.global_batch_size * config.model.seq_length;
   if (__builtin_mul_overflow(run.samples, config.model.seq_length, &run.tokens))
     raise<ConfigError>(

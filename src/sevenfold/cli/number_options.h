@@ -29,8 +29,7 @@ template <typename T>
 CLI::Option* add_whole_number(CLI::App& command, const std::string& name, T& target,
                               const WholeRange& range, const std::string& help) {
   const auto store = [&command, &target, name, range](const std::string& text) {
-    target = static_cast<T>(
-        read_whole_number(command_words(command) + ": " + name, text, range));
+    target = static_cast<T>(read_whole_number(command_words(command) + ": " + name, text, range));
   };
   return command.add_option_function<std::string>(name, store, help)->type_name("N");
 }

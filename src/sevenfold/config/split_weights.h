@@ -12,8 +12,8 @@ struct SplitWeights {
 };
 
 // Every maximal run of digits and dots is a weight ("969, 30, 1"; any separator); what is not named
-// is 0. Signs and exponents, of which Megatron would read the digits alone, are faults, and so are a
-// fourth number and weights without a sum.
+// is 0. Signs and exponents, of which Megatron would read the digits alone, are faults, and so are
+// a fourth number and weights without a sum.
 SplitWeights read_split(const std::string& split);
 
 }  // namespace sevenfold

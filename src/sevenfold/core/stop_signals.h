@@ -5,8 +5,8 @@
 namespace sevenfold {
 
 // While alive, SIGINT and SIGTERM ask for a stop instead of ending the process: the work looks
-// between its steps, cleans up and leaves in order. A second signal ends the process at once (exit 130
-// or 143). The handlers from before come back with the destructor. One at a time; made and
+// between its steps, cleans up and leaves in order. A second signal ends the process at once (exit
+// 130 or 143). The handlers from before come back with the destructor. One at a time; made and
 // destroyed by the main thread.
 class StopSignals {
  public:

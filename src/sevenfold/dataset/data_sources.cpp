@@ -68,6 +68,12 @@ void check_blend_size(size_t num_sets, int64_t num_samples) {
       num_sets, with_commas(num_samples), with_commas(kMaxIndexEntries));
 }
 
+int64_t num_tokens(const SequenceSource& data, const SequenceRange& range) {
+  int64_t tokens = 0;
+  for (int64_t i = range.begin; i < range.end; ++i) tokens += data.sequence_length(i);
+  return tokens;
+}
+
 // Opens the parts of an experiment one after the other; files that parts share are opened once.
 class PartOpener {
  public:
@@ -87,12 +93,20 @@ class PartOpener {
     const BlendConfig& blend = is_cut_ ? shared_ : own;
     files_ = shared_files_;
     if (!is_cut_)
-      for (const std::string& prefix : blend.prefixes)
-        files_.push_back(open_files(blend, prefix));
+      for (const std::string& prefix : blend.prefixes) files_.push_back(open_files(blend, prefix));
     // A file of its own is asked for all the samples, whatever weight it has.
     const bool is_one = blend.prefixes.size() == 1 && (blend.weights.empty() || !is_cut_);
     if (is_one) return open_set(0, part, config_.shuffle ? part.num_samples : std::nullopt);
     return blend.weights.empty() ? blend_by_size(part) : blend_by_weight(blend.weights, part);
+  }
+
+  // Whether the data goes as far as a test set: small data seldom does.
+  bool has_test_part() const {
+    if (shared_.empty()) return !config_.test.empty();
+    return std::all_of(shared_files_.begin(), shared_files_.end(), [this](const Data& file) {
+      const auto range = split_sequences(split_, file->num_sequences())[2];
+      return range && num_tokens(*file, *range) > (config_.shuffle ? 0 : request_.seq_length);
+    });
   }
 
   const std::vector<std::string>& notices() const { return notices_; }
@@ -111,9 +125,9 @@ class PartOpener {
   std::unique_ptr<GptDataset> open_set(size_t set, const Part& part,
                                        std::optional<int64_t> num_samples) const {
     GptDatasetOptions options;
-    options.sequences =
-        is_cut_ ? require_split(split_, *files_[set], part.split, config_.split_where)
-                : files_[set]->all_sequences();
+    options.sequences = is_cut_
+                            ? require_split(split_, *files_[set], part.split, config_.split_where)
+                            : files_[set]->all_sequences();
     options.seq_length = request_.seq_length;
     options.vocab_size = request_.vocab_size;
     options.num_samples = num_samples;
@@ -204,9 +218,6 @@ void check_config(const DataConfig& config, const DataRequest& request) {
     raise<ConfigError>(
         "dataset: train_data_path is set but valid_data_path is not; name validation data "
         "or set eval_iters=0");
-  if (request.test_samples != 0 && config.test.empty())
-    raise<ConfigError>(
-        "dataset: train_data_path is set but test_data_path is not; name test data or do without");
 }
 
 }  // namespace
@@ -218,7 +229,7 @@ DataSources open_data(const DataConfig& config, const DataRequest& request) {
   sources.train = opener.open(config.train, {Split::kTrain, request.train_samples});
   if (request.valid_samples != 0)
     sources.valid = opener.open(config.valid, {Split::kValid, request.valid_samples});
-  if (request.test_samples != 0)
+  if (request.test_samples != 0 && opener.has_test_part())
     sources.test = opener.open(config.test, {Split::kTest, request.test_samples});
   sources.notices = opener.notices();
   sources.train_text = dynamic_cast<const GptDataset*>(sources.train.get());

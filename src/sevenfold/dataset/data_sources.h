@@ -24,7 +24,9 @@ struct DataRequest {
 struct DataSources {
   std::unique_ptr<SampleSource> train;
   std::unique_ptr<SampleSource> valid;  // null when no validation was asked for
-  std::unique_ptr<SampleSource> test;   // null when no test was asked for
+  // Null when no test was asked for, or the data has none: no test_data_path, or a split whose test
+  // part is absent, empty or shorter than a sample of unshuffled data.
+  std::unique_ptr<SampleSource> test;
   // The same parts where they are one file each, for statistics of its text; else null.
   const GptDataset* train_text = nullptr;
   const GptDataset* valid_text = nullptr;

@@ -11,15 +11,6 @@
 namespace sevenfold {
 namespace {
 
-SamplerOptions sampler_options(const Config& config, const SampleSource& source, BatchPlace place) {
-  const int64_t order_dp_size = config.data.order_dp_size;
-  return {.kind = config.data.loader,
-          .data_sharding = config.data.data_sharding,
-          .num_samples = source.num_samples(),
-          .micro_batch_size = config.batch.micro_batch_size,
-          .dp_size = order_dp_size > 0 ? order_dp_size : place.dp_size};
-}
-
 // Undefined where there are none.
 at::Tensor rows(const std::vector<int64_t>& values, const std::vector<int64_t>& shape) {
   if (values.empty()) return {};
@@ -30,18 +21,9 @@ at::Tensor rows(const std::vector<int64_t>& values, const std::vector<int64_t>& 
 
 }  // namespace
 
-void check_order(const Config& config, const SampleSource& source) {
-  const Sampler sampler(sampler_options(config, source, {.dp_rank = 0, .dp_size = config.mesh.dp}));
-}
-
-BatchLoader::BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
+BatchLoader::BatchLoader(const Config& config, const SampleStream& stream, BatchPlace place,
                          at::ScalarType dtype, FaultSet faults)
-    : config_(config),
-      source_(source),
-      place_(place),
-      sampler_(sampler_options(config, source, place)),
-      dtype_(dtype),
-      faults_(faults) {}
+    : config_(config), stream_(stream), place_(place), dtype_(dtype), faults_(faults) {}
 
 MicrobatchPlace BatchLoader::microbatch_place(int64_t consumed, int64_t microbatch) const {
   MicrobatchPlace place{.consumed = consumed,
@@ -50,8 +32,8 @@ MicrobatchPlace BatchLoader::microbatch_place(int64_t consumed, int64_t microbat
                         .dp_size = place_.dp_size,
                         .micro_batch_size = config_.batch.micro_batch_size};
   if (faults_.has(Fault::kMicrobatchOrderWrong)) {
-    place.consumed =
-        place_.dp_rank * (source_.num_samples() / place_.dp_size) + consumed / place_.dp_size;
+    place.consumed = place_.dp_rank * (stream_.source().num_samples() / place_.dp_size) +
+                     consumed / place_.dp_size;
     place.dp_rank = 0;
     place.dp_size = 1;
   }
@@ -63,7 +45,7 @@ std::vector<Microbatch> BatchLoader::step(int64_t consumed, int64_t num_microbat
   for (int64_t m = 0; m < num_microbatches; ++m) {
     const MicrobatchPlace place = microbatch_place(consumed, m);
     Microbatch& microbatch =
-        microbatches.emplace_back(read(sampler_.samples(place.first(), place.micro_batch_size), m));
+        microbatches.emplace_back(read(stream_.samples(place.first(), place.micro_batch_size), m));
     for (int64_t row = 0; row < place.micro_batch_size; ++row)
       microbatch.sample_ids.push_back(place.first() + row);
   }
@@ -74,14 +56,14 @@ Microbatch BatchLoader::range(int64_t first, int64_t end) const {
   SEVENFOLD_CHECK(0 <= first && first < end);
   std::vector<int64_t> places(static_cast<size_t>(end - first));
   std::iota(places.begin(), places.end(), first);
-  Microbatch microbatch = read(sampler_.samples(first, end - first), 0);
+  Microbatch microbatch = read(stream_.samples(first, end - first), 0);
   microbatch.sample_ids = places;
   microbatch.is_training = false;
   return microbatch;
 }
 
 Microbatch BatchLoader::read(const std::vector<int64_t>& samples, int64_t index) const {
-  const TokenBatch batch = read_batch(source_, samples,
+  const TokenBatch batch = read_batch(stream_.source(), samples,
                                       {.eod_mask_loss = config_.data.eod_mask_loss,
                                        .reset_position_ids = config_.data.reset_position_ids,
                                        .reset_attention_mask = config_.data.reset_attention_mask,

@@ -7,8 +7,7 @@
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/core/faults.h"
-#include "sevenfold/dataset/order/sampler.h"
-#include "sevenfold/dataset/sample_source.h"
+#include "sevenfold/dataset/order/sample_stream.h"
 #include "sevenfold/nn/layer.h"
 
 namespace sevenfold {
@@ -19,15 +18,12 @@ struct BatchPlace {
   int64_t dp_size = 1;
 };
 
-// Throws ConfigError when the data is too small for the order that the run asks for (cyclic).
-void check_order(const Config& config, const SampleSource& source);
-
 // Reads the micro batches of one rank as tensors. Labels, masks and positions are made on uncut
 // sequences. Every rank of one dp coordinate reads the same samples.
 class BatchLoader {
  public:
-  // source and config outlive the loader. dtype: of the masks, that of the gradients.
-  BatchLoader(const Config& config, const SampleSource& source, BatchPlace place,
+  // stream and config outlive the loader. dtype: of the masks, that of the gradients.
+  BatchLoader(const Config& config, const SampleStream& stream, BatchPlace place,
               at::ScalarType dtype, FaultSet faults = {});
 
   // The micro batches of the step that starts after `consumed` samples, in the order of the
@@ -41,9 +37,8 @@ class BatchLoader {
   Microbatch read(const std::vector<int64_t>& samples, int64_t index) const;
 
   const Config& config_;
-  const SampleSource& source_;
+  const SampleStream& stream_;
   BatchPlace place_;
-  Sampler sampler_;
   at::ScalarType dtype_;
   FaultSet faults_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/core/progress_line.h"
 #include "sevenfold/core/stop_signals.h"
 #include "sevenfold/dataset/order/samples_needed.h"
@@ -40,19 +41,13 @@ bool validates(const RunConfig& run) {
 DataSources open_run_data(const Config& config) {
   std::vector<std::string> notices;
   if (config.data.prepare) notices = prepare_if_missing(*config.data.prepare);
-  const RunLength length{.train_iters = config.run.train_iters,
-                         .train_samples = config.run.train_samples,
-                         .global_batch_size = config.batch.global_batch_size,
-                         .eval_interval = config.run.eval_interval,
-                         .eval_iters = config.run.eval_iters,
-                         .skip_train = config.run.skip_train,
-                         .full_validation = config.run.full_validation};
   DataRequest request{.seq_length = config.model.seq_length,
                       .vocab_size = config.model.vocab_size,
                       .seed = config.run.seed,
-                      .train_samples = train_samples_needed(length),
-                      .valid_samples = 0};
-  if (validates(config.run)) request.valid_samples = valid_samples_needed(length);
+                      .train_samples = run_samples(config.run, config.batch),
+                      .valid_samples = 0,
+                      .test_samples = test_samples_needed(config.run, config.batch)};
+  if (validates(config.run)) request.valid_samples = valid_samples_needed(config.run, config.batch);
   DataSources sources = open_data(config.data, request);
   sources.notices.insert(sources.notices.begin(), notices.begin(), notices.end());
   return sources;

@@ -42,7 +42,7 @@ at::ScalarType model_dtype(Precision precision) {
   raise<InternalError>("train: unknown precision {}", static_cast<int>(precision));
 }
 
-RankTrainer::RankTrainer(const Config& config, const SampleSource& data, RankContext& rank)
+RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankContext& rank)
     : config_(config),
       rank_(rank),
       dtype_(model_dtype(config.run.precision)),
@@ -186,8 +186,8 @@ void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
 
 void RankTrainer::step_optimizer(const StepResult& result) {
   const WorkSpan span(rank_.timeline, "optimizer");
-  const double decay =
-      weight_decay(config_.optimizer, position_.stepped_samples, run_samples(config_));
+  const double decay = weight_decay(config_.optimizer, position_.stepped_samples,
+                                    run_samples(config_.run, config_.batch));
   position_.stepped_samples += result.global_batch_size;
   const bool skips =
       rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1;
@@ -225,7 +225,8 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
   Config config = config_;
   // Cyclic order reads other samples in other layouts; the figure is to be the same in all.
   config.data.loader = LoaderKind::kSingle;
-  const BatchLoader loader(config, data, place, gradient_type(dtype_), rank_.faults);
+  const SampleStream stream(config, data);
+  const BatchLoader loader(config, stream, place, gradient_type(dtype_), rank_.faults);
   const int64_t micro = config_.batch.micro_batch_size;
   const int64_t end = range.first + range.num_samples;
   at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));

@@ -51,8 +51,9 @@ struct ValidationResult {
 // simulated cluster, of `verify` and of the tests is this one.
 class RankTrainer {
  public:
-  // config, data and rank outlive the trainer. Collective over all ranks.
-  RankTrainer(const Config& config, const SampleSource& data, RankContext& rank);
+  // config, data and rank outlive the trainer. All ranks read one stream. Collective over all
+  // ranks.
+  RankTrainer(const Config& config, const SampleStream& data, RankContext& rank);
 
   // The training step after position(). Same report on every rank.
   StepResult step();

@@ -13,9 +13,4 @@ int64_t num_microbatches(const Config& config, int64_t consumed) {
   return size / unit;
 }
 
-int64_t run_samples(const Config& config) {
-  if (config.run.train_samples > 0) return config.run.train_samples;
-  return config.run.train_iters * config.batch.global_batch_size;
-}
-
 }  // namespace sevenfold

@@ -21,8 +21,4 @@ struct RunPosition {
 // batches and ranks divide every batch of a schedule is a rule of config/.
 int64_t num_microbatches(const Config& config, int64_t consumed);
 
-// Samples of the whole run; with train_iters and a batch schedule counted with the last batch size,
-// as Megatron counts them for data order and schedules.
-int64_t run_samples(const Config& config);
-
 }  // namespace sevenfold

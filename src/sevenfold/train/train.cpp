@@ -8,6 +8,7 @@
 #include "sevenfold/core/stop_signals.h"
 #include "sevenfold/core/units.h"
 #include "sevenfold/dataset/bigram.h"
+#include "sevenfold/dataset/order/samples_needed.h"
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/limits.h"
@@ -31,7 +32,8 @@ struct Run {
   const Config& config;
   const TrainOptions& options;
   const DataSources& data;
-  std::vector<Timeline>& timelines;  // by rank; empty: no trace
+  const SampleStream& train_samples;  // of data.train
+  std::vector<Timeline>& timelines;   // by rank; empty: no trace
   const StopSignals& signals;
   RunLog& log;            // rank 0 only
   TraceFile* trace;       // rank 0 only; null: no trace
@@ -43,6 +45,14 @@ void validate(RankTrainer& trainer, RankContext& rank, Run& run) {
   if (rank.rank != 0) return;
   run.outcome.validation_loss = result.loss;
   run.log.validation(trainer.position().iteration, result);
+}
+
+// As Megatron: once, over as many samples as a validation, from the first on.
+void test(RankTrainer& trainer, RankContext& rank, Run& run) {
+  if (!run.data.test) return;
+  const int64_t samples = test_samples_needed(run.config.run, run.config.batch);
+  const ValidationResult result = trainer.evaluate(*run.data.test, {.num_samples = samples});
+  if (rank.rank == 0) run.log.test(trainer.position().iteration, result);
 }
 
 void print_size(const RankTrainer& trainer, const Config& config, RunLog& log) {
@@ -100,13 +110,16 @@ void train_rank(RankContext& rank, Run& run) {
     rank.timeline = &run.timelines[static_cast<size_t>(rank.rank)];
     rank.traffic.set_timeline(rank.timeline);
   }
-  RankTrainer trainer(run.config, *run.data.train, rank);
+  RankTrainer trainer(run.config, run.train_samples, rank);
   if (rank.rank == 0) {
     print_size(trainer, run.config, run.log);
     run.log.explain_throughput();
     if (!run.data.valid) run.log.print("no validation (eval_iters or eval_interval is 0)");
   }
-  if (run.config.run.skip_train) return validate(trainer, rank, run);
+  if (run.config.run.skip_train) {
+    validate(trainer, rank, run);
+    return test(trainer, rank, run);
+  }
   const int64_t iterations = run.config.run.train_iters;
   while (trainer.position().iteration < iterations) {
     const StopReason stop = train_step(trainer, rank, run, began);
@@ -115,6 +128,7 @@ void train_rank(RankContext& rank, Run& run) {
       validate(trainer, rank, run);
     if (stop != StopReason::kNone) return;
   }
+  test(trainer, rank, run);
 }
 
 // The yardstick for text with a small vocabulary; counting much more than this would be felt at the
@@ -162,7 +176,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   check_fits_machine(config);
   const Mesh mesh(config.mesh);
   const DataSources data = open_with_notices(config);
-  check_order(config, *data.train);
+  const SampleStream train_samples(config, *data.train);
   TrainOutcome outcome;
   outcome.bigram_cross_entropy = bigram_baseline(config, data);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
@@ -181,7 +195,8 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   std::vector<Timeline> timelines(options.trace ? ranks : 0);
   std::optional<TraceFile> trace;
   if (options.trace) trace.emplace(directory.path() / "trace.json", config.mesh.world_size());
-  Run run{config, options, data, timelines, signals, log, trace ? &*trace : nullptr, outcome};
+  Run run{config, options, data, train_samples, timelines, signals, log, trace ? &*trace : nullptr,
+          outcome};
   try {
     run_ranks(mesh,
               {.timeout = std::chrono::seconds(config.run.timeout_s), .threads_per_rank = threads},

@@ -51,10 +51,12 @@ TEST(Prepare, ReportsBytesAsTheyGo) {
   write_text(directory / "1.txt", std::string(3 << 20, 'x'));
   write_text(directory / "2.txt", "y");
   std::vector<int64_t> done;
-  prepare_dataset(config_of(directory, "*.txt"), [&](int64_t bytes, int64_t total) {
+  PrepareHooks hooks;
+  hooks.progress = [&](int64_t bytes, int64_t total) {
     done.push_back(bytes);
     EXPECT_EQ(total, (3 << 20) + 1);
-  });
+  };
+  prepare_dataset(config_of(directory, "*.txt"), hooks);
   EXPECT_GE(done.size(), 4U);
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
   EXPECT_EQ(done.back(), (3 << 20) + 1);

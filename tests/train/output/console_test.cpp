@@ -63,16 +63,19 @@ TEST(StepLine, HasWhatTheLogKeysAskFor) {
       << line;
 }
 
-TEST(ValidationLine, HasMegatronsFormAndItsLimitOfThePerplexity) {
-  EXPECT_EQ(format_validation_line(100, 2.1, 800),
+TEST(EvaluationLine, HasMegatronsFormAndItsLimitOfThePerplexity) {
+  EXPECT_EQ(format_evaluation_line(Split::kTest, 100, 2.1, 800),
+            "validation loss at iteration 100 on test set | lm loss value: 2.100000E+00 | lm loss "
+            "PPL: 8.166170E+00 | samples: 800 |");
+  EXPECT_EQ(format_evaluation_line(Split::kValid, 100, 2.1, 800),
             "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: "
             "8.166170E+00 | samples: 800 |");
   EXPECT_EQ(
-      format_validation_line(1, 1000.0, 8),
+      format_evaluation_line(Split::kValid, 1, 1000.0, 8),
       "validation loss at iteration 1 | lm loss value: 1.000000E+03 | lm loss PPL: 4.851652E+08 | "
       "samples: 8 |");
   EXPECT_EQ(
-      format_validation_line(1, std::nan(""), 8),
+      format_evaluation_line(Split::kValid, 1, std::nan(""), 8),
       "validation loss at iteration 1 | lm loss value: NAN | lm loss PPL: NAN | samples: 8 |");
 }
 
@@ -166,7 +169,7 @@ TEST(Console, ShowsNoBarWithoutATerminal) {
   {
     Console console(options_for(lines, bar, false));
     report_five_steps(console);
-    console.report_validation(5, 2.1, 8);
+    console.report_evaluation(Split::kValid, 5, 2.1, 8);
   }
   EXPECT_EQ(bar.text(), "");
   EXPECT_EQ(lines.text().find('\x1b'), std::string::npos);
@@ -193,7 +196,7 @@ TEST(Console, PutsTheBarBackBelowALine) {
   options.log_interval = 100;
   Console console(options);
   console.report_step({.iteration = 1, .step_time_s = 0.5});
-  console.report_validation(1, 2.0, 8);
+  console.report_evaluation(Split::kValid, 1, 2.0, 8);
   const std::string shown = format_progress(1, 5, 0.5);
   EXPECT_EQ(bar.text(), shown + "\r\x1b[K" + shown);
   EXPECT_EQ(count_of(lines.text(), "\n"), 1);

@@ -44,8 +44,11 @@ TEST(Metrics, LinesHaveTheKeysOfTheContractInOrder) {
             R"("peak_memory_bytes":{"total":21,"parameters":1,"gradients":2,"optimizer":3,)"
             R"("activations":4,"communication":11},"loss_scale":1.0,"skipped":false})");
   EXPECT_EQ(
-      to_json_line(ValidationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7, .samples = 3}),
+      to_json_line(EvaluationMetrics{.iteration = 10, .loss = 2.5, .tokens = 7, .samples = 3}),
       R"({"iteration":10,"validation_loss":2.5,"validation_tokens":7,"validation_samples":3})");
+  EXPECT_EQ(to_json_line(EvaluationMetrics{
+                .split = Split::kTest, .iteration = 10, .loss = 2.5, .tokens = 7, .samples = 3}),
+            R"({"iteration":10,"test_loss":2.5,"test_tokens":7,"test_samples":3})");
   StepMetrics metrics = sample_metrics();
   metrics.mfu = 0.375;
   EXPECT_NE(to_json_line(metrics).find(R"("mfu":0.375)"), std::string::npos);
@@ -81,7 +84,7 @@ TEST(MetricsWriter, HandsOverEachLineAtOnceAndReplacesAnEarlierRun) {
   {
     MetricsWriter writer(path);
     writer.write(sample_metrics());
-    writer.write(ValidationMetrics{.iteration = 1, .loss = 2.5, .tokens = 7});
+    writer.write(EvaluationMetrics{.iteration = 1, .loss = 2.5, .tokens = 7});
     EXPECT_EQ(lines_of(path).size(), 2u);  // while the writer is still open
   }
   const MetricsWriter next_run(path);

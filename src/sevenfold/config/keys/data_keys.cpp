@@ -25,7 +25,7 @@ constexpr KeyInfo kKeys[] = {
     {"save", kString, "null", kActs, "null: nothing is saved"},
     {"load", kString, "null", kActs, "checkpoint to start from"},
     {"pretrained_checkpoint", kString, "null", kActs, "weights to start from"},
-    {"test_data_path", kAny, "null", kActs, "prefixes of the test data (no test pass is run)"},
+    {"test_data_path", kAny, "null", kActs, "prefixes of the test data, read after the last step"},
     {"data_sharding", kBool, "true", kActs, "cyclic: every rank draws from a part of its own"},
     {"data_cache_path", kString, "null", kActs,
      "folder of the sample order; null: beside the data"},

@@ -23,7 +23,7 @@ constexpr KeyInfo kKeys[] = {
     {"global_batch_size", kInt, "16", kActs,
      "samples of a step; null: micro batch x data-parallel size"},
     {"train_iters", kInt, "1000", kActs, "steps"},
-    {"eval_iters", kInt, "0", kActs, "global batches of a validation; 0: none"},
+    {"eval_iters", kInt, "0", kActs, "global batches of a validation and of the test; 0: none"},
     {"eval_interval", kInt, "1000", kActs, "steps between validations"},
     {"full_validation", kBool, "false", kActs, "validate on all of the validation split"},
     {"optimizer", kString, "adam", kActs, "adam (AdamW) or sgd"},

@@ -64,8 +64,7 @@ Growth read_growth(const Parameters& parameters, int64_t global_batch_size, int6
                "config: {}: its first global batch {} is above global_batch_size={}, and the batch "
                "only grows; start with at most that, or use a larger global_batch_size",
                parameters.where(kGrowing), growth.start, global_batch_size);
-  if (growth.increment > kMaxSize ||
-      (global_batch_size - growth.start) % growth.increment != 0)
+  if (growth.increment > kMaxSize || (global_batch_size - growth.start) % growth.increment != 0)
     raise_rule("batch.rampup",
                "config: {}: from {} in steps of {} the batch never is global_batch_size={}; use an "
                "increment that divides their difference {}",

@@ -43,10 +43,11 @@ void refuse_numbers(const Parameters& parameters, const char* key,
                     const std::vector<std::string>& prefixes) {
   for (size_t i = 0; i < prefixes.size(); ++i) {
     if (!is_number(prefixes[i])) continue;
-    raise_rule("data.weight",
-               "config: {}: `{}` is a number, but the words are not weight prefix weight prefix ... "
-               "({}); correct the list (a file of that name: ./{})",
-               parameters.where(key), prefixes[i], misplaced_weight(prefixes), prefixes[i]);
+    raise_rule(
+        "data.weight",
+        "config: {}: `{}` is a number, but the words are not weight prefix weight prefix ... "
+        "({}); correct the list (a file of that name: ./{})",
+        parameters.where(key), prefixes[i], misplaced_weight(prefixes), prefixes[i]);
   }
 }
 
@@ -78,10 +79,11 @@ BlendConfig without_empty_shares(Parameters& parameters, const char* key,
   std::string left_out;
   for (size_t i = 0; i < blend.weights.size(); ++i) {
     if (!(blend.weights[i] >= 0.0 && blend.weights[i] <= kLargestWeight))
-      raise_rule("data.weight",
-                 "config: {}: {} has the weight {}; a weight is a number of at least 0 (which leaves "
-                 "the set out) and at most {}",
-                 parameters.where(key), blend.prefixes[i], blend.weights[i], kLargestWeight);
+      raise_rule(
+          "data.weight",
+          "config: {}: {} has the weight {}; a weight is a number of at least 0 (which leaves "
+          "the set out) and at most {}",
+          parameters.where(key), blend.prefixes[i], blend.weights[i], kLargestWeight);
     if (blend.weights[i] == 0.0) {
       left_out += (left_out.empty() ? "" : ", ") + blend.prefixes[i];
       continue;
@@ -165,9 +167,10 @@ void resolve_sources(Parameters& parameters, const SevenfoldBlock& block, DataCo
 void check_seed(const Parameters& parameters, const SevenfoldBlock& block) {
   constexpr int64_t kLargest = (int64_t{1} << 32) - 1;
   if (!block.shuffle || parameters.optional_integer("seed").value_or(0) <= kLargest) return;
-  raise_rule("data.seed",
-             "config: {}: is above {}, the largest seed of Megatron's data order; use a smaller one",
-             parameters.where("seed"), kLargest);
+  raise_rule(
+      "data.seed",
+      "config: {}: is above {}, the largest seed of Megatron's data order; use a smaller one",
+      parameters.where("seed"), kLargest);
 }
 
 // The cyclic loader shuffles by itself, whatever the order of the data is.

@@ -26,10 +26,11 @@ double below_one(const Parameters& parameters, const char* key) {
 double above_zero(const Parameters& parameters, const char* key) {
   const double value = parameters.number(key);
   if (!(value > 0.0) || std::isinf(value))
-    raise_rule("optimizer.eps",
-               "config: {}: must be a number above 0, or weights without a gradient become 0/0; use "
-               "{}=1.0e-08",
-               parameters.where(key), key);
+    raise_rule(
+        "optimizer.eps",
+        "config: {}: must be a number above 0, or weights without a gradient become 0/0; use "
+        "{}=1.0e-08",
+        parameters.where(key), key);
   return value;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/config/rules/rules.h"
 
 namespace sevenfold::config {
@@ -93,24 +94,6 @@ int64_t up_to(const Parameters& parameters, const char* key, int64_t largest) {
   return value;
 }
 
-// Whole steps that `samples` samples make.
-int64_t num_steps(const BatchConfig& batch, int64_t samples) {
-  int64_t steps = 0;
-  int64_t consumed = 0;
-  for (size_t i = 0; i < batch.schedule.size(); ++i) {
-    const int64_t size = batch.schedule[i].global_batch_size;
-    const bool is_last = i + 1 == batch.schedule.size();
-    // Steps that start before the next stage does.
-    const int64_t end = is_last ? samples : batch.schedule[i + 1].from_samples;
-    const int64_t wanted = end <= consumed ? 0 : (end - consumed + size - 1) / size;
-    const int64_t taken = std::min(wanted, (samples - consumed) / size);
-    steps += taken;
-    consumed += taken * size;
-    if (taken < wanted) return steps;
-  }
-  return batch.schedule.empty() ? samples / batch.global_batch_size : steps;
-}
-
 LossScaleConfig resolve_loss_scale(const Parameters& parameters) {
   const auto number = [&](const char* key, double if_null, double smallest) {
     const double value = parameters.optional_number(key).value_or(if_null);
@@ -171,8 +154,7 @@ void refuse_checkpoints(Parameters& parameters) {
   }
   if (first == nullptr) return;
   parameters.unsupported(
-      first,
-      fmt::format("config: {}: checkpoints are not supported yet; use{}", places, way_out));
+      first, fmt::format("config: {}: checkpoints are not supported yet; use{}", places, way_out));
 }
 
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
@@ -207,7 +189,7 @@ int64_t resolve_run_length(Parameters& parameters, const BatchConfig& batch, Run
   const char* key = "train_samples";
   if (parameters.is_null(key)) {
     run.train_iters = up_to(parameters, "train_iters", kMaxSize);
-    return run.train_iters * batch.global_batch_size;
+    return run_samples(run, batch);
   }
   if (!parameters.is_null("train_iters"))
     raise_rule(
@@ -216,7 +198,7 @@ int64_t resolve_run_length(Parameters& parameters, const BatchConfig& batch, Run
         "or train_iters=null",
         parameters.where(key), parameters.where("train_iters"), key);
   run.train_samples = up_to(parameters, key, kMaxSize * kMaxSize);
-  run.train_iters = num_steps(batch, run.train_samples);
+  run.train_iters = whole_steps(batch, run.train_samples);
   if (run.train_iters > kMaxSize)
     raise_rule("run.range", "config: {}: {} steps are more than {}; use fewer samples",
                parameters.where(key), run.train_iters, kMaxSize);

@@ -17,8 +17,8 @@ enum class Split : uint8_t { kTrain, kValid, kTest };
 std::array<std::optional<SequenceRange>, 3> split_sequences(const std::string& split,
                                                             int64_t num_sequences);
 
-// One part, which must hold at least one sequence. Throws ConfigError, naming the way out; it begins
-// with `where` ("run.yaml:31 split=98,2"), or with the string if that is empty.
+// One part, which must hold at least one sequence. Throws ConfigError, naming the way out; it
+// begins with `where` ("run.yaml:31 split=98,2"), or with the string if that is empty.
 SequenceRange require_split(const std::string& split, const SequenceSource& data, Split which,
                             const std::string& where = "");
 

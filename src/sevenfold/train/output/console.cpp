@@ -34,14 +34,15 @@ std::string format_step_line(const StepLine& line) {
                      line.num_skipped, line.num_nan);
 }
 
-std::string format_validation_line(int64_t iteration, double lm_loss, int64_t samples) {
+std::string format_evaluation_line(Split split, int64_t iteration, double lm_loss,
+                                   int64_t samples) {
   constexpr double kGreatestExponent = 20.0;
   // A NaN stays one: std::min returns its first argument when nothing is less.
   const double perplexity = std::exp(std::min(lm_loss, kGreatestExponent));
   return fmt::format(
-      "validation loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | "
+      "validation loss at iteration {}{} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | "
       "samples: {} |",
-      iteration, lm_loss, perplexity, samples);
+      iteration, split == Split::kTest ? " on test set" : "", lm_loss, perplexity, samples);
 }
 
 std::string format_progress(int64_t iteration, int64_t train_iters, double time_per_iteration_s) {
@@ -84,8 +85,8 @@ void Console::report_step(const ConsoleStep& report) {
   if (bar_.empty() || time_s_ - time_of_bar_s_ >= kSecondsBetweenBars) draw_bar(report.iteration);
 }
 
-void Console::report_validation(int64_t iteration, double lm_loss, int64_t samples) {
-  print(format_validation_line(iteration, lm_loss, samples));
+void Console::report_evaluation(Split split, int64_t iteration, double lm_loss, int64_t samples) {
+  print(format_evaluation_line(split, iteration, lm_loss, samples));
 }
 
 void Console::print(std::string_view line) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "sevenfold/dataset/order/split.h"
+
 namespace sevenfold {
 
 // What the console says of one step, in Megatron's words.
@@ -32,8 +34,8 @@ struct StepLine {
 std::string format_step_line(const StepLine& line);
 // "validation loss at iteration 100 | lm loss value: 2.100000E+00 | lm loss PPL: 8.166170E+00 |
 // samples: 800 |", in one line. As in Megatron the perplexity is that of a loss of at most 20.
-// samples: how many it was taken over.
-std::string format_validation_line(int64_t iteration, double lm_loss, int64_t samples);
+// samples: how many it was taken over. Of the test set: "... at iteration 100 on test set | ...".
+std::string format_evaluation_line(Split split, int64_t iteration, double lm_loss, int64_t samples);
 // "[=====>    ]  55% 55/100 | 1.25 steps/s | 36s left"
 std::string format_progress(int64_t iteration, int64_t train_iters, double time_per_iteration_s);
 
@@ -75,7 +77,7 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   void report_step(const ConsoleStep& report);
-  void report_validation(int64_t iteration, double lm_loss, int64_t samples);
+  void report_evaluation(Split split, int64_t iteration, double lm_loss, int64_t samples);
   // Any other line (without line end): anything printed past the console would land in the bar.
   void print(std::string_view line);
 

@@ -45,11 +45,12 @@ std::string to_json_line(const StepMetrics& metrics) {
   return json.dump();
 }
 
-std::string to_json_line(const ValidationMetrics& metrics) {
+std::string to_json_line(const EvaluationMetrics& metrics) {
+  const std::string set = metrics.split == Split::kTest ? "test" : "validation";
   const Json json = {{"iteration", metrics.iteration},
-                     {"validation_loss", metrics.loss},
-                     {"validation_tokens", metrics.tokens},
-                     {"validation_samples", metrics.samples}};
+                     {set + "_loss", metrics.loss},
+                     {set + "_tokens", metrics.tokens},
+                     {set + "_samples", metrics.samples}};
   return json.dump();
 }
 

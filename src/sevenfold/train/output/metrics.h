@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "sevenfold/dataset/order/split.h"
 #include "sevenfold/dist/ledger.h"
 
 namespace sevenfold {
@@ -37,7 +38,9 @@ struct StepMetrics {
   std::optional<double> mfu;  // where the processor's peak is known
 };
 
-struct ValidationMetrics {
+// Of the validation or the test set.
+struct EvaluationMetrics {
+  Split split = Split::kValid;
   int64_t iteration = 0;  // training steps done
   double loss = 0.0;
   int64_t tokens = 0;
@@ -48,7 +51,7 @@ struct ValidationMetrics {
 // same bits. JSON has no NaN and no infinity: both become null, which readers tell from 0 and from
 // a missing key.
 std::string to_json_line(const StepMetrics& metrics);
-std::string to_json_line(const ValidationMetrics& metrics);
+std::string to_json_line(const EvaluationMetrics& metrics);
 
 // Writes metrics.jsonl, a line per call, each handed to the system at once: what a killed run
 // leaves is whole lines. Used by one thread of one rank.
@@ -58,7 +61,7 @@ class MetricsWriter {
   explicit MetricsWriter(std::filesystem::path path);
 
   void write(const StepMetrics& metrics) { write_line(to_json_line(metrics)); }
-  void write(const ValidationMetrics& metrics) { write_line(to_json_line(metrics)); }
+  void write(const EvaluationMetrics& metrics) { write_line(to_json_line(metrics)); }
 
  private:
   void write_line(const std::string& line);

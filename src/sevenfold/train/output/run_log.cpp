@@ -101,17 +101,20 @@ void RunLog::step_to_tensorboard(const StepReport& report) {
   tensorboard_->flush();
 }
 
-void RunLog::validation(int64_t iteration, const ValidationResult& result) {
+void RunLog::evaluation(Split split, int64_t iteration, const ValidationResult& result) {
+  const std::string_view set = split == Split::kTest ? "test" : "validation";
   if (tensorboard_) {
-    tensorboard_->add_scalar("lm loss validation", iteration, result.loss);
+    tensorboard_->add_scalar(fmt::format("lm loss {}", set), iteration, result.loss);
     tensorboard_->flush();
   }
-  metrics_.write(ValidationMetrics{iteration, result.loss, result.trained_tokens, result.samples});
-  console_.report_validation(iteration, result.loss, result.samples);
+  metrics_.write(
+      EvaluationMetrics{split, iteration, result.loss, result.trained_tokens, result.samples});
+  console_.report_evaluation(split, iteration, result.loss, result.samples);
   if (result.trained_tokens == 0)
     print(
-        "warning: no token of the validation samples is trained (all labels are masked): the "
-        "validation loss says nothing");
+        fmt::format("warning: no token of the {0} samples is trained (all labels are masked): the "
+                    "{0} loss says nothing",
+                    set));
 }
 
 }  // namespace sevenfold

@@ -31,11 +31,18 @@ class RunLog {
   // How throughput is counted, in words; once, before the first step.
   void explain_throughput();
   void step(const StepReport& report, const std::vector<RankStatistics>& all);
-  void validation(int64_t iteration, const ValidationResult& result);
+  void validation(int64_t iteration, const ValidationResult& result) {
+    evaluation(Split::kValid, iteration, result);
+  }
+  // Of the test set, after the last step.
+  void test(int64_t iteration, const ValidationResult& result) {
+    evaluation(Split::kTest, iteration, result);
+  }
   void print(const std::string& line) { console_.print(line); }
 
  private:
   double flops_per_rank(int64_t samples) const;
+  void evaluation(Split split, int64_t iteration, const ValidationResult& result);
   void step_to_tensorboard(const StepReport& report);
 
   const Config& config_;

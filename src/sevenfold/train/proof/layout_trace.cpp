@@ -105,13 +105,14 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
   trace.steps.resize(static_cast<size_t>(options.steps));
   std::vector<GlobalTensors> gradients(static_cast<size_t>(options.steps));
   GlobalTensors weights;
+  const SampleStream samples(config, source);
   std::mutex mutex;  // guards trace where ranks write
   run_ranks(mesh,
             {.timeout = std::chrono::seconds(config.run.timeout_s),
              .threads_per_rank = 1,
              .faults = options.faults},
             [&](RankContext& rank) {
-              RankTrainer trainer(config, source, rank);
+              RankTrainer trainer(config, samples, rank);
               bool equal = equal_over_replicas(weights_and_states_of(trainer), rank);
               std::map<std::string, bool> used;
               for (int64_t step = 0; step < options.steps; ++step) {
