@@ -93,10 +93,10 @@ TEST(FindFault, TellsRanksThatWaitForEachOther) {
       "and micro batch 1");
 }
 
-TEST(FindFault, ComparesThePeakWithTheLimit) {
+TEST(FindExcess, ComparesThePeakWithTheLimit) {
   const Schedule schedule = one_f_one_b(4, 8);
-  EXPECT_FALSE(find_fault(schedule, {}, 4));
-  EXPECT_EQ(find_fault(schedule, {}, 3.5).value_or(""),
+  EXPECT_FALSE(find_excess(schedule, {}, 4));
+  EXPECT_EQ(find_excess(schedule, {}, 3.5).value_or(""),
             "rank 0 holds 4 activations at once, the limit is 3.5");
 }
 

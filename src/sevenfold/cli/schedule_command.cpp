@@ -57,7 +57,7 @@ Schedule read_schedule(const ScheduleArguments& arguments) {
   expect("micro batches", arguments.request.num_microbatches, schedule.num_microbatches);
   expect("chunks per rank", arguments.request.num_chunks, schedule.num_chunks());
   if (const auto excess =
-          find_fault(schedule, arguments.request.costs, arguments.request.max_memory))
+          find_excess(schedule, arguments.request.costs, arguments.request.max_memory))
     raise<ConfigError>("schedule: {}: {}", arguments.algorithm, *excess);
   return schedule;
 }
@@ -144,6 +144,7 @@ struct Comparison {
 Comparison compared(const ScheduleArguments& arguments) {
   Comparison result;
   for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.chooses) continue;
     try {
       result.schedules.push_back(measured(algorithm.name, arguments));
     } catch (const ConfigError& error) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/schedule/automatic.h"
 #include "sevenfold/schedule/generators/generators.h"
 #include "sevenfold/schedule/generators/one_f_one_b.h"
 #include "sevenfold/schedule/simulate.h"
@@ -62,6 +63,7 @@ void check_sizes(const Algorithm& algorithm, const ScheduleRequest& request) {
   };
   check("stages", request.num_ranks, 4096);
   check("micro batches", request.num_microbatches, 65536);
+  if (algorithm.chooses && request.num_chunks == 0) return;
   if (request.num_chunks >= algorithm.min_chunks && request.num_chunks <= algorithm.max_chunks)
     return;
   if (algorithm.min_chunks == algorithm.max_chunks)
@@ -76,27 +78,44 @@ void check_sizes(const Algorithm& algorithm, const ScheduleRequest& request) {
 
 const std::vector<Algorithm>& algorithms() {
   static const std::vector<Algorithm> kAlgorithms = {
-      {"gpipe", "GPipe", Placement::kLinear, 1, 1, 1, false, gpipe,
+      {"gpipe", "GPipe", Placement::kLinear, 1, 1, 1, false, false, gpipe,
        "all forwards, then all backwards"},
-      {"1f1b", "1F1B,pipedream-flush", Placement::kLinear, 1, 1, 1, false, one_f_one_b_of,
+      {"1f1b", "1F1B,pipedream-flush", Placement::kLinear, 1, 1, 1, false, false, one_f_one_b_of,
        "one forward, one backward; memory of P micro batches"},
-      {"looped-bfs", "LoopedBFS", Placement::kLoop, 1, kAnyChunks, 2, false, looped_bfs,
+      {"looped-bfs", "LoopedBFS", Placement::kLoop, 1, kAnyChunks, 2, false, false, looped_bfs,
        "chunk by chunk, all micro batches: each chunk's weights are touched once"},
       {"1f1b-interleaved", "Interleaved1F1B,interleaved-1f1b,vpp", Placement::kLoop, 2, kAnyChunks,
-       2, false, interleaved_1f1b,
+       2, false, false, interleaved_1f1b,
        "several chunks per rank: bubble of 1F1B divided by their number"},
-      {"zb-h1", "zero-bubble,zerobubble,zb1p", Placement::kLinear, 1, 1, 1, true, zb_h1,
+      {"zb-h1", "zero-bubble,zerobubble,zb1p", Placement::kLinear, 1, 1, 1, true, false, zb_h1,
        "B and W apart: a third of the bubble of 1F1B at its memory"},
-      {"zb-h2", "", Placement::kLinear, 1, 1, 1, true, zb_h2,
+      {"zb-h2", "", Placement::kLinear, 1, 1, 1, true, false, zb_h2,
        "no bubble on any rank at twice the memory, if the optimizer needs no barrier"},
-      {"zb-interleaved", "InterleavedZeroBubble", Placement::kLoop, 1, kAnyChunks, 2, true,
+      {"zero-bubble-heuristic", "zerobubble-heuristic,seaailab-ilp", Placement::kLinear, 1, 1, 1,
+       true, false, zero_bubble_heuristic,
+       "B and W apart, W into the gaps, under --max-memory (P: ZB-1p, 2P: ZB-2p)"},
+      {"zb-interleaved", "InterleavedZeroBubble", Placement::kLoop, 1, kAnyChunks, 2, true, false,
        zb_interleaved, "zb-h1 with several chunks per rank"},
-      {"zbv-formatted", "ZBVZeroBubble,zbv", Placement::kVee, 2, 2, 2, true, zbv_formatted,
+      {"zbv-formatted", "ZBVZeroBubble,zbv", Placement::kVee, 2, 2, 2, true, false, zbv_formatted,
        "two chunks in a V: no bubble on any rank at the memory of 1F1B"},
-      {"dualpipe", "", Placement::kBidirectional, 1, 2, 2, true, dualpipe,
+      {"zbv-heuristic", "", Placement::kVee, 2, 2, 2, true, false, zbv_heuristic,
+       "the V for the times at hand: the shortest of the longest rank"},
+      {"v-half", "zbv-greedy-half", Placement::kVee, 2, 2, 2, true, false, v_half,
+       "half the memory of 1F1B, about half of its bubble"},
+      {"v-min", "zbv-greedy-min", Placement::kVee, 2, 2, 2, true, false, v_min,
+       "a third of the memory of 1F1B, about two thirds of its bubble"},
+      {"v-zb", "", Placement::kVee, 2, 2, 2, true, false, v_zb,
+       "the V with a building block without bubble, at the memory of 1F1B"},
+      {"1f1b-v", "v1f1b", Placement::kVee, 2, 2, 2, false, false, one_f_one_b_v,
+       "two thirds of the memory of 1F1B without dividing backward"},
+      {"v-adaptive", "", Placement::kVee, 2, 2, 2, true, false, v_adaptive,
+       "the shortest V schedule found under --max-memory"},
+      {"dualpipe", "", Placement::kBidirectional, 1, 2, 2, true, false, dualpipe,
        "from both ends, forward and backward overlapped; two copies of the weights"},
-      {"dualpipev", "DualPipeV", Placement::kVee, 2, 2, 2, true, dualpipev,
+      {"dualpipev", "DualPipeV", Placement::kVee, 2, 2, 2, true, false, dualpipev,
        "dualpipe folded into a V, with one copy of the weights"},
+      {"auto", "", Placement::kLinear, 1, kAnyChunks, 0, true, true, shortest_schedule,
+       "the shortest of all that keep one copy of the weights and fit --max-memory"},
   };
   return kAlgorithms;
 }
@@ -128,12 +147,20 @@ Schedule generate(std::string_view name, ScheduleRequest request) {
   Schedule schedule = algorithm.generate(request);
   const std::optional<std::string> fault = find_fault(schedule);
   SEVENFOLD_CHECK(!fault, "{}: {}", algorithm.name, *fault);
-  if (const auto excess = find_fault(schedule, request.costs, request.max_memory))
+  if (const auto excess = find_excess(schedule, request.costs, request.max_memory))
     raise<ConfigError>(
         "schedule: {} on {} ranks with {} micro batches: {}; use --algorithm auto, which finds one "
         "that fits, or a larger --max-memory",
         algorithm.name, request.num_ranks, request.num_microbatches, *excess);
   return schedule;
+}
+
+std::optional<Schedule> try_generate(const Algorithm& algorithm, const ScheduleRequest& request) {
+  try {
+    return generate(algorithm.name, request);
+  } catch (const ConfigError&) {  // its message is about an algorithm that nobody asked for
+    return std::nullopt;
+  }
 }
 
 }  // namespace sevenfold

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ struct Algorithm {
   int64_t max_chunks;
   int64_t default_chunks;
   bool splits_backward;  // B and W apart
+  bool chooses;          // takes the table of another algorithm
   Schedule (*generate)(const ScheduleRequest&);
   const char* summary;
 };
@@ -35,5 +37,9 @@ const Algorithm& find_algorithm(std::string_view name);
 // The algorithm's schedule for the request, checked: complete, in order, live, within
 // request.max_memory. Throws ConfigError if the algorithm has no schedule for these numbers.
 Schedule generate(std::string_view algorithm, ScheduleRequest request);
+
+// The same without a word: nothing if the algorithm has no schedule for these numbers, or none that
+// fits.
+std::optional<Schedule> try_generate(const Algorithm& algorithm, const ScheduleRequest& request);
 
 }  // namespace sevenfold

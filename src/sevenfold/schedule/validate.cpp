@@ -122,8 +122,7 @@ Fault find_fault(const Schedule& schedule) {
   return fault;
 }
 
-Fault find_fault(const Schedule& schedule, const ScheduleCosts& costs, double max_memory) {
-  if (Fault fault = find_fault(schedule)) return fault;
+Fault find_excess(const Schedule& schedule, const ScheduleCosts& costs, double max_memory) {
   const std::vector<PassCosts> stages =
       stage_costs(costs, schedule.num_ranks(), schedule.num_stages);
   for (int64_t rank = 0; rank < schedule.num_ranks(); ++rank) {

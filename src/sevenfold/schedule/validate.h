@@ -17,8 +17,8 @@ namespace sevenfold {
 //   liveness      no ranks that wait for each other, even if a send blocks until it is received
 std::optional<std::string> find_fault(const Schedule& schedule);
 
-// As above, and the memory: no rank holds more than `max_memory` activations at once.
-std::optional<std::string> find_fault(const Schedule& schedule, const ScheduleCosts& costs,
-                                      double max_memory);
+// The first rank that holds more than `max_memory` activations at once, as a sentence.
+std::optional<std::string> find_excess(const Schedule& schedule, const ScheduleCosts& costs,
+                                       double max_memory);
 
 }  // namespace sevenfold

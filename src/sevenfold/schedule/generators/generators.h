@@ -52,4 +52,27 @@ Schedule dualpipe(const ScheduleRequest& request);
 // (P-1)(Tf+2Tb-Tw)/2, memory P + 1/2.
 Schedule dualpipev(const ScheduleRequest& request);
 
+// Issues F, B and W in turn at their earliest times under request.max_memory (none: as many micro
+// batches as help), with W into the gaps; the shortest longest rank of eight variants. A limit of P
+// is what the paper calls ZB-1p, 2P is ZB-2p. Source: arXiv 2401.10241, section 3.1.
+Schedule zero_bubble_heuristic(const ScheduleRequest& request);
+
+// Building blocks of two chunks in a V, repeated, and fitted to the request's times by
+// justification and a short search (v_search.h): at equal times and free links v_half has a bubble
+// of about half of 1F1B's with memory (P+2) div 2, v_min of about two thirds with (P+4) div 3, v_zb
+// none on any rank with P. Source: Qi et al. 2024 (controllable memory), arXiv 2405.15362.
+Schedule v_half(const ScheduleRequest& request);
+Schedule v_min(const ScheduleRequest& request);
+Schedule v_zb(const ScheduleRequest& request);
+
+// 1F1B in a V, backward undivided, memory about 2P/3. Source: as above.
+Schedule one_f_one_b_v(const ScheduleRequest& request);
+
+// A search over V schedules within request.max_memory (else P): the shortest makespan that it
+// finds.
+Schedule v_adaptive(const ScheduleRequest& request);
+
+// The same search for the shortest longest rank, within the memory of 1F1B (P) or less.
+Schedule zbv_heuristic(const ScheduleRequest& request);
+
 }  // namespace sevenfold

@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include "sevenfold/schedule/generators/generators.h"
+#include "sevenfold/schedule/generators/v_search.h"
+#include "sevenfold/schedule/search/lower_bound.h"
+
+namespace sevenfold {
+namespace {
+
+// A block that fills its six slots (F and F of one slot, BW and BW of two) on every rank:
+// neighbours run forwards one slot apart and backwards 2 or 5 slots apart, in turns of three ranks,
+// so that the residues never collide. On average a micro batch stays 8P slots: two thirds of the
+// 12P of 1F1B.
+VBlock one_f_one_b_v_block(int64_t num_ranks, int64_t first_turn, const double (&gaps)[3]) {
+  constexpr double kTurns[3][2] = {{2, 2}, {2, 5}, {5, 2}};  // of chunk 1, of chunk 0
+  const auto turn = [&](int64_t rank, int chunk) {
+    return kTurns[(first_turn + rank) % 3][chunk == 1 ? 0 : 1];
+  };
+  const int64_t last = num_ranks - 1;
+  VBlock block;
+  block.ranks.resize(static_cast<size_t>(num_ranks));
+  const auto slots = [&](int64_t rank) -> VBlock::Slots& {
+    return block.ranks[static_cast<size_t>(rank)];
+  };
+  for (int64_t rank = 0; rank < num_ranks; ++rank) {
+    slots(rank).forward[0] = static_cast<double>(rank);
+    slots(rank).forward[1] = static_cast<double>(2 * last - rank) + gaps[0];
+  }
+  slots(0).backward[1] = slots(0).forward[1] + gaps[1];
+  for (int64_t rank = 1; rank < num_ranks; ++rank)
+    slots(rank).backward[1] = slots(rank - 1).backward[1] + turn(rank - 1, 1);
+  slots(last).backward[0] = slots(last).backward[1] + gaps[2];
+  for (int64_t rank = last - 1; rank >= 0; --rank)
+    slots(rank).backward[0] = slots(rank + 1).backward[0] + turn(rank, 0);
+  return block;
+}
+
+}  // namespace
+
+Schedule one_f_one_b_v(const ScheduleRequest& request) {
+  PassProblem problem(request, Placement::kVee, 2, false);
+  const int64_t ranks = request.num_ranks;
+  const bool is_whole = ranks % 3 == 0;
+  const double gaps[3] = {is_whole ? 3.0 : 1.0, 1, is_whole ? 3.0 : 2.0};
+  const VBlock block = one_f_one_b_v_block(ranks, ranks % 3 == 2 ? 2 : 0, gaps);
+  std::vector<PassOrder> seeds = {repeated(problem, block)};
+  problem.memory = peak_of(problem, seeds.front());
+  for (const int64_t turn : {0, 1, 2})
+    for (const double tip : {1.0, 2.0, 3.0})
+      for (const double loss : {1.0, 2.0, 3.0})
+        for (const double tip_back : {2.0, 3.0, 4.0})
+          seeds.push_back(
+              repeated(problem, one_f_one_b_v_block(ranks, turn, {tip, loss, tip_back})));
+  const double enough = lower_bound(problem, Objective::kMakespan);
+  return to_schedule(problem,
+                     improved(problem, seeds, Objective::kMakespan, {5 * kBlockEffort, enough}),
+                     "1f1b-v");
+}
+
+}  // namespace sevenfold

@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include "schedule/search_cases.h"
+#include "sevenfold/schedule/algorithms.h"
+#include "sevenfold/schedule/search/improve.h"
+#include "sevenfold/schedule/search/lower_bound.h"
+#include "sevenfold/schedule/simulate.h"
+
+namespace sevenfold {
+namespace {
+
+// The best of every published scheduler, P = 8, M = 24: each memory limit's shortest makespan.
+TEST(Auto, IsNoLongerThanTheBestPublishedUnderAMemoryLimit) {
+  const auto makespan = [](double time, double link, double limit) {
+    return makespan_within("auto", request_of(8, 24, time, link, limit));
+  };
+  EXPECT_LE(makespan(1, 0, 4), 83.5);
+  EXPECT_LE(makespan(1, 0, 8), 73.75);
+  EXPECT_LE(makespan(10, 1, 6), 817);
+}
+
+TEST(Auto, FitsWhatOneMicrobatchNeeds) {
+  EXPECT_LT(makespan_within("auto", request_of(4, 6, 1, 0, 1)), 6 * 12.0);
+}
+
+TEST(Auto, SaysWhenNothingFits) {
+  try {
+    generate("auto", request_of(4, 6, 1, 0, 0.5));
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "schedule: no algorithm keeps 4 ranks with 6 micro batches within 0.5 activations per "
+        "rank; one micro batch needs 1: use a larger --max-memory, or leave --chunks out");
+  }
+}
+
+TEST(ZbvHeuristic, IsNoLongerThanTheOriginal) {
+  expect_zbv_rows(7);
+}
+TEST(OneFOneBV, IsAboutAsShortAsTheOriginal) {
+  expect_1f1b_v_rows(9);
+}
+
+TEST(VAdaptive, IsNoLongerThanTheOriginal) {
+  expect_adaptive_rows(10);
+}
+TEST(Improved, IsTheSameEveryTime) {
+  const PassProblem problem(request_of(4, 6, 10, 1, 3), Placement::kVee, 2, true);
+  const std::vector<PassOrder> seeds = {sequential_order(problem)};
+  const PassOrder first = improved(problem, seeds, Objective::kMakespan, {500'000, 0});
+  EXPECT_EQ(improved(problem, seeds, Objective::kMakespan, {500'000, 0}), first);
+}
+
+TEST(LowerBound, IsReachedWhereTheClosedFormSaysSo) {
+  const ScheduleRequest request = request_of(4, 8, 1, 0, 4);
+  const PassProblem problem(request, Placement::kVee, 2, true);
+  EXPECT_DOUBLE_EQ(lower_bound(problem, Objective::kLongest), 24);
+  EXPECT_DOUBLE_EQ(lower_bound(problem, Objective::kMakespan), 25.5);
+  EXPECT_DOUBLE_EQ(simulate(generate("zbv-formatted", request), request.costs).makespan, 25.5);
+}
+
+TEST(Mirrored, RunsChainsBackwards) {
+  const PassProblem problem(request_of(3, 4, 10, 1, 3), Placement::kVee, 2, true);
+  const PassProblem mirror = problem.mirrored();
+  const PassOrder order = sequential_order(problem);
+  EXPECT_DOUBLE_EQ(
+      time_of(problem, order, Objective::kMakespan),
+      simulate(to_schedule(problem, order, "sequential"), request_of(3, 4, 10, 1, 3).costs)
+          .makespan);
+  EXPECT_DOUBLE_EQ(peak_of(problem, order), peak_of(mirror, reversed(order)));
+  const PassId first = problem.id(Op::kForward, 0, 1);
+  EXPECT_EQ(mirror.before[static_cast<size_t>(first)], problem.id(Op::kForward, 1, 1));
+  EXPECT_EQ(mirror.hop[static_cast<size_t>(first)], 1);
+}
+
+}  // namespace
+}  // namespace sevenfold
