@@ -84,15 +84,39 @@ class ElementTypes : public ::testing::TestWithParam<at::ScalarType> {
 INSTANTIATE_TEST_SUITE_P(Narrow, ElementTypes, ::testing::Values(at::kBFloat16, at::kHalf),
                          [](const auto& type) { return std::string(at::toString(type.param)); });
 
+// Output and input gradient of two layers that read one input.
+std::vector<at::Tensor> linear_products(const at::Tensor& x, const std::vector<at::Tensor>& weights,
+                                        const std::vector<at::Tensor>& d_outputs,
+                                        at::ScalarType type) {
+  std::vector<std::unique_ptr<Parameter>> parameters;
+  std::vector<Parameter*> list;
+  std::vector<at::Tensor> d_narrow, results;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    parameters.push_back(std::make_unique<Parameter>("weight", ParameterKind::kMatrix,
+                                                     replicated_spec(weights[i].sizes().vec())));
+    parameters.back()->bind(weights[i].to(type), {});
+    list.push_back(parameters.back().get());
+    d_narrow.push_back(d_outputs[i].to(type));
+    results.push_back(linear_output(x.to(type), *list.back()));
+  }
+  results.push_back(linear_input_gradient(d_narrow, list));
+  return results;
+}
+
 TEST_P(ElementTypes, OfLinear) {
   for (const int64_t n : {1, 7, 64}) {
-    WeightGradients gradients;
-    expect_as_in_fp64(
-        [&](const std::vector<at::Tensor>& inputs, const Parameter& weight) {
-          gradients.begin(0, BackwardPart::kFull);
-          return linear(inputs[0], weight, gradients);
-        },
-        {random({n, 513})}, random({17, 513}));
+    const at::Tensor x = random({n, 513});
+    const std::vector<at::Tensor> weights = {random({17, 513}), random({9, 513})};
+    const std::vector<at::Tensor> d_outputs = {random({n, 17}), random({n, 9})};
+    const auto wanted = linear_products(x, weights, d_outputs, at::kDouble);
+    const auto actual = linear_products(x, weights, d_outputs, GetParam());
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(actual[i].scalar_type(), GetParam());
+      const double largest = wanted[i].abs().max().item<double>();
+      EXPECT_LE((actual[i].to(at::kDouble) - wanted[i]).abs().max().item<double>(),
+                tolerance(GetParam()) * largest)
+          << "result " << i;
+    }
   }
 }
 
@@ -104,7 +128,7 @@ TEST_P(ElementTypes, OfLinearAddUpWeightGradientsInFp32) {
               at::zeros({1, 1}, at::kFloat));
   WeightGradients gradients;
   const at::Tensor one = at::ones({1, 1}, at::TensorOptions().dtype(GetParam()));
-  for (int64_t i = 0; i < 3000; ++i) gradients.add(weight, one, one);
+  for (int64_t i = 0; i < 3000; ++i) gradients.add({&weight}, {one}, [&] { return one; });
   EXPECT_EQ(weight.gradient().item<float>(), 3000.0F);
 }
 
@@ -115,7 +139,7 @@ TEST_P(ElementTypes, OfLinearRoundNothingInTheirWeightGradients) {
   weight.bind(at::zeros({24, 40}, at::TensorOptions().dtype(GetParam())),
               at::ones({24, 40}, at::kFloat));
   WeightGradients gradients;
-  gradients.add(weight, dy.to(GetParam()), x.to(GetParam()));
+  gradients.add({&weight}, {dy.to(GetParam())}, [&] { return x.to(GetParam()); });
   const at::Tensor expected = at::mm(dy.t(), x) + 1.0;
   const double scale = at::mm(dy.abs().t(), x.abs()).max().item<double>();
   const at::Tensor error = weight.gradient().to(at::kDouble) - expected;

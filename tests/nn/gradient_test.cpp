@@ -9,7 +9,6 @@
 #include "sevenfold/nn/cross_entropy.h"
 #include "sevenfold/nn/embedding.h"
 #include "sevenfold/nn/layer_norm.h"
-#include "sevenfold/nn/linear.h"
 #include "sevenfold/nn/position_embedding.h"
 #include "sevenfold/nn/rms_norm.h"
 #include "sevenfold/nn/rotary.h"
@@ -29,13 +28,6 @@ class GradientsAgreeWithFiniteDifferences : public ::testing::Test {
  protected:
   void SetUp() override { at::manual_seed(7); }
 };
-
-TEST_F(GradientsAgreeWithFiniteDifferences, OfLinear) {
-  WeightGradients gradients;
-  const auto weight = random_parameter("weight", {5, 7});
-  const at::Tensor x = random_tensor({6, 7});
-  expect_gradients_match([&] { return linear(x, *weight, gradients); }, {x}, {weight.get()});
-}
 
 TEST_F(GradientsAgreeWithFiniteDifferences, OfRmsNorm) {
   // 19 components: more than two sets of the kernel's eight partial sums, and a rest.

@@ -2,25 +2,22 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/nn/linear.h"
 #include "support/gradient_check.h"
 
 namespace sevenfold {
 namespace {
 
-// Gradient of the weight after two micro batches of `linear`, each seeded with ones.
+// Gradient of the weight after the backward passes of two micro batches.
 at::Tensor gradient_after_two(BackwardPart part, bool run_second_first) {
   at::manual_seed(11);
   const auto weight = testing::random_parameter("weight", {3, 4});
   WeightGradients gradients;
   for (const int64_t microbatch : {0, 1}) {
-    const at::Tensor x = at::randn({5, 4}, at::kDouble).set_requires_grad(true);
-    const at::Tensor y = linear(x, *weight, gradients);
+    const at::Tensor x = at::randn({5, 4}, at::kDouble), dy = at::randn({5, 3}, at::kDouble);
     gradients.begin(microbatch, part);
-    torch::autograd::backward({y}, {at::ones_like(y)});
+    gradients.add({weight.get()}, {dy}, [x] { return x; });
     EXPECT_EQ(gradients.empty(), part == BackwardPart::kFull);
   }
   if (part == BackwardPart::kInputOnly) {
@@ -31,6 +28,23 @@ at::Tensor gradient_after_two(BackwardPart part, bool run_second_first) {
   }
   EXPECT_TRUE(gradients.empty());
   return weight->gradient().clone();
+}
+
+TEST(WeightGradients, AreProductsWithTheInputOfEachLayerThatReadsIt) {
+  at::manual_seed(12);
+  const auto low = testing::random_parameter("low", {3, 4});
+  const auto high = testing::random_parameter("high", {2, 4});
+  const at::Tensor x = at::randn({5, 4}, at::kDouble);
+  const at::Tensor d_low = at::randn({5, 3}, at::kDouble), d_high = at::randn({5, 2}, at::kDouble);
+  int64_t asked = 0;
+  WeightGradients gradients;
+  gradients.add({low.get(), high.get()}, {d_low, d_high}, [&] {
+    ++asked;
+    return x;
+  });
+  EXPECT_EQ(asked, 1) << "an input that is gathered is gathered once";
+  EXPECT_TRUE(at::allclose(low->gradient(), at::mm(d_low.t(), x), 1e-14, 1e-14));
+  EXPECT_TRUE(at::allclose(high->gradient(), at::mm(d_high.t(), x), 1e-14, 1e-14));
 }
 
 TEST(WeightGradients, QueuedAndAtOnceAreTheSameBits) {

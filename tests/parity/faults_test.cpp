@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "parity/tensor_cases.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
@@ -36,8 +37,37 @@ VerifyReport verify_gpt(FaultSet faults) {
                        {.steps = 2, .faults = faults});
 }
 
+// Biases, norms of q and k, two ranks for each KV head, a vocabulary that does not divide.
+VerifyReport verify_tensor(FaultSet faults, bool sequence) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::tensor_experiment(
+      directory, {.model = "biased", .groups = 2, .dropout = 0.1, .tp = 4, .sequence = sequence},
+      {{"qk_layernorm", true}, {"make_vocab_size_divisible_by", 8}});
+  return verify_layout(proof_config(experiment.config), *experiment.data,
+                       {.steps = 2, .faults = faults});
+}
+
+bool is_of_tensor_parallelism(Fault fault) {
+  switch (fault) {
+    case Fault::kTensorIgnored:
+    case Fault::kTensorSumMissing:
+    case Fault::kTensorSumTwice:
+    case Fault::kTensorInputSumMissing:
+    case Fault::kCopiesNotSummed:
+    case Fault::kReplicatedGradientsNotSummed:
+    case Fault::kBiasPerRank:
+    case Fault::kPaddedRowsInSoftmax:
+    case Fault::kSequenceOffsetDropped:
+      return true;
+    default:
+      return false;
+  }
+}
+
 VerifyReport verify_with(Fault fault) {
   const FaultSet faults = FaultSet().enable(fault);
+  if (is_of_tensor_parallelism(fault)) return verify_tensor(faults, /*sequence=*/true);
   switch (fault) {
     case Fault::kDropoutRedrawn:
     case Fault::kDropoutKeyedByRow:
@@ -65,6 +95,7 @@ Rule rule_that_sees(Fault fault) {
     case Fault::kReduceBeforeLastMicrobatch:
       return Rule::kReplicas;
     case Fault::kDataParallelSumMissing:
+    case Fault::kTensorIgnored:
       return Rule::kAxes;
     default:
       return Rule::kGradient;
@@ -82,7 +113,8 @@ bool breaks(const VerifyReport& report, Rule rule) {
     case Rule::kReplicas:
       return !report.replicas_equal;
     case Rule::kAxes:
-      return !report.axes_used.at("dp");
+      return std::any_of(report.axes_used.begin(), report.axes_used.end(),
+                         [](const auto& axis) { return !axis.second; });
   }
   return false;
 }
@@ -95,6 +127,15 @@ TEST_P(PlantedFault, IsCaughtByTheRuleThatItBreaks) {
   EXPECT_TRUE(breaks(report, rule_that_sees(GetParam().fault))) << report.failure();
 }
 
+// Both with parts of sequences and without.
+TEST_P(PlantedFault, IsCaughtWithWholeSequencesToo) {
+  const Fault fault = GetParam().fault;
+  if (!is_of_tensor_parallelism(fault) || fault == Fault::kSequenceOffsetDropped) return;
+  const VerifyReport report = verify_tensor(FaultSet().enable(fault), /*sequence=*/false);
+  EXPECT_FALSE(report.pass) << GetParam().name;
+  EXPECT_TRUE(breaks(report, rule_that_sees(fault))) << report.failure();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()),
                          [](const auto& instance) {
                            std::string name(instance.param.name);
@@ -104,7 +145,8 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()),
 
 // Without a fault the same experiments pass, so each failure above is the fault's.
 TEST(PlantedFaults, AreOffUnlessAskedFor) {
-  for (const VerifyReport& report : {verify_llama({}), verify_gpt({})})
+  for (const VerifyReport& report :
+       {verify_llama({}), verify_gpt({}), verify_tensor({}, false), verify_tensor({}, true)})
     EXPECT_TRUE(report.pass) << report.failure();
 }
 

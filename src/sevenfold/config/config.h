@@ -67,6 +67,11 @@ struct ModelConfig {
   int64_t padded_vocab_size = 0;
 };
 
+// Neighbouring tensor-parallel ranks that hold the same keys and values (MeshShape::tp_copies).
+constexpr int64_t key_value_copies(const ModelConfig& model, int64_t tp) {
+  return tp > model.num_query_groups ? tp / model.num_query_groups : 1;
+}
+
 // Global batch from a number of consumed samples on.
 struct BatchStage {
   int64_t from_samples = 0;
@@ -234,10 +239,17 @@ struct KeyCounts {
   int64_t unknown = 0;
 };
 
+// How layers are cut over the ranks, beside the degrees of the mesh.
+struct ParallelConfig {
+  bool sequence = false;       // sequence parallelism; only with tp above 1
+  bool tensor_overlap = true;  // collectives of a backward pass run while weight gradients do
+};
+
 struct Config {
   std::string file;
   std::string framework;
   MeshShape mesh;
+  ParallelConfig parallel;
   ModelConfig model;
   BatchConfig batch;
   OptimizerConfig optimizer;

@@ -105,6 +105,8 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   const int64_t samples = resolve_run_length(parameters, config.batch, config.run);
   const Vocabulary vocabulary = resolve_vocabulary(parameters, block, options);
   config.model = resolve_model(parameters, config.mesh, vocabulary.size);
+  config.mesh.tp_copies = key_value_copies(config.model, config.mesh.tp);
+  config.parallel = resolve_parallel(parameters, config.model, config.mesh);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
   config.optimizer = resolve_optimizer(parameters);

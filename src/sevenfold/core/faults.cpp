@@ -41,6 +41,23 @@ const std::vector<FaultInfo>& all_faults() {
        "positions go on from document to document"},
       {Fault::kDocumentMaskDropped, "document-mask-dropped",
        "attention sees the documents before its own"},
+      {Fault::kTensorIgnored, "tp-ignored", "every tensor-parallel rank computes the whole model"},
+      {Fault::kTensorSumMissing, "tp-sum-missing",
+       "partial outputs of row-parallel layers are not summed"},
+      {Fault::kTensorSumTwice, "tp-sum-twice",
+       "partial outputs of row-parallel layers are summed twice"},
+      {Fault::kTensorInputSumMissing, "tp-input-sum-missing",
+       "input gradients of column-parallel layers are not summed"},
+      {Fault::kCopiesNotSummed, "kv-copies-not-summed",
+       "copies of a KV head keep the gradients of their own query heads"},
+      {Fault::kReplicatedGradientsNotSummed, "tp-replicated-not-summed",
+       "norms and biases keep the gradients of one rank's tokens or heads"},
+      {Fault::kBiasPerRank, "bias-per-rank",
+       "each tensor-parallel rank adds the bias of a row-parallel layer"},
+      {Fault::kPaddedRowsInSoftmax, "padded-rows-in-softmax",
+       "the rows that pad a vocabulary take part in the softmax"},
+      {Fault::kSequenceOffsetDropped, "sequence-shard-offset",
+       "dropout on sequence shards is drawn as if each were the first"},
   };
   return kFaults;
 }

@@ -29,10 +29,21 @@ enum class Fault : uint8_t {
   kNormOfLocalGradient,         // the norm is taken before the gradients are summed
   kReplicaNotUpdated,           // the last rank skips its optimizer step
   kDropoutRedrawn,              // backward draws other dropout masks than forward
-  kDropoutKeyedByRow,    // dropout counts rows of the micro batch instead of samples of the run
-  kBiasGradientDropped,  // the gradient of a linear layer's bias is lost
-  kPositionsNotReset,    // positions go on from document to document
-  kDocumentMaskDropped,  // attention sees the documents before its own
+  kDropoutKeyedByRow,      // dropout counts rows of the micro batch instead of samples of the run
+  kBiasGradientDropped,    // the gradient of a linear layer's bias is lost
+  kPositionsNotReset,      // positions go on from document to document
+  kDocumentMaskDropped,    // attention sees the documents before its own
+  kTensorIgnored,          // every tensor-parallel rank computes the whole model
+  kTensorSumMissing,       // partial outputs of row-parallel layers are not summed
+  kTensorSumTwice,         // they are summed twice
+  kTensorInputSumMissing,  // input gradients of column-parallel layers are not summed
+  kCopiesNotSummed,        // copies of a KV head keep the gradients of their own query heads
+  kReplicatedGradientsNotSummed,  // norms and biases keep the gradients of their own tokens or
+                                  // heads
+  kBiasPerRank,                   // each tensor-parallel rank adds the bias of a row-parallel layer
+  kPaddedRowsInSoftmax,           // the rows that pad a vocabulary take part in the softmax
+  kSequenceOffsetDropped,  // sequence parallelism draws dropout as if each rank had the first
+                           // tokens
 };
 
 struct FaultInfo {

@@ -30,6 +30,15 @@ std::vector<RankGroup> pipeline_ends(const std::vector<RankGroup>& pipelines,
   return ends;
 }
 
+// Each tensor-parallel group cut into runs of neighbours that hold the same slices.
+std::vector<RankGroup> copies_of(const std::vector<RankGroup>& tensor_groups, int64_t copies) {
+  std::vector<RankGroup> runs;
+  for (const RankGroup& group : tensor_groups)
+    for (auto first = group.ranks.begin(); first != group.ranks.end(); first += copies)
+      runs.push_back({"tp-copies", {first, first + copies}});
+  return runs;
+}
+
 }  // namespace
 
 Mesh::View Mesh::make_view(const MeshShape& shape, const std::array<Axis, 4>& axes) {
@@ -131,6 +140,8 @@ std::vector<std::pair<std::string, std::vector<RankGroup>>> Mesh::standard_group
       {kEp}, {kEtp}, {kEtp, kEp}, {kEtp, kEp, kPp}, {kEdp}};
   std::vector<std::pair<std::string, std::vector<RankGroup>>> result;
   for (const auto& axes : kDense) result.emplace_back(join_names(axes), groups(axes));
+  if (shape_.tp_copies > 1)
+    result.emplace_back("tp-copies", copies_of(groups({kTp}), shape_.tp_copies));
   const std::vector<RankGroup> pipelines = groups({kPp});
   result.emplace_back("embedding", pipeline_ends(pipelines, "embedding", true));
   result.emplace_back("position-embedding", pipeline_ends(pipelines, "position-embedding", false));

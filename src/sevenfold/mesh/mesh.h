@@ -34,8 +34,9 @@ class Mesh {
   // view.
   std::vector<RankGroup> groups(const std::vector<Axis>& axes) const;
   // The member lists that a run creates eagerly, in a fixed order: name ("tp", "dp-cp", ...) and
-  // groups. "embedding" holds the first and last rank of each pp group, "position-embedding" the
-  // first alone; these two leave the ranks of the middle stages out.
+  // groups. "tp-copies", the runs of tp_copies neighbours, only where that is above 1. "embedding"
+  // holds the first and last rank of each pp group, "position-embedding" the first alone; these two
+  // leave the ranks of the middle stages out.
   std::vector<std::pair<std::string, std::vector<RankGroup>>> standard_groups() const;
 
   int64_t num_nodes() const;

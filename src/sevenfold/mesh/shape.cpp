@@ -55,6 +55,8 @@ void check_shape(const MeshShape& shape) {
                   "tp {} x cp {} x dp {} x pp {}", shape.tp, shape.cp, shape.dp, shape.pp);
   SEVENFOLD_CHECK(bounded_product({shape.etp, shape.ep, shape.pp}) <= kMaxWorldSize,
                   "etp {} x ep {} x pp {}", shape.etp, shape.ep, shape.pp);
+  SEVENFOLD_CHECK(shape.tp_copies >= 1 && shape.tp % shape.tp_copies == 0, "tp {}, copies {}",
+                  shape.tp, shape.tp_copies);
   // The dense view fills the world by its definition; the expert view has to divide it.
   SEVENFOLD_CHECK(shape.world_size() % (shape.etp * shape.ep * shape.pp) == 0,
                   "{} ranks, etp {} x ep {} x pp {}", shape.world_size(), shape.etp, shape.ep,

@@ -20,6 +20,9 @@ struct MeshShape {
   int64_t pp = 1;
   int64_t etp = 1;
   int64_t ep = 1;
+  // Neighbouring tp ranks that hold the same keys and values: tp / (KV heads) where there are fewer
+  // KV heads than ranks, else 1.
+  int64_t tp_copies = 1;
   bool tp_pp_dp_mapping = false;  // use_tp_pp_dp_mapping: rank order tp-cp-ep-pp-dp
   int64_t ranks_per_node = 8;
 

@@ -13,11 +13,12 @@ DecoderLayer::DecoderLayer(const ModelConfig& config, const ModelOptions& option
 DecoderLayer::DecoderLayer(const ModelConfig& config, const ModelOptions& options, int64_t layer,
                            const std::string& name, ParameterList& parameters,
                            std::shared_ptr<const RotaryTable> rotary)
-    : input_norm_(parameters.norm(name + "input_layernorm", config.hidden_size, config)),
+    : input_norm_(parameters.norm(name + "input_layernorm", config.hidden_size, config,
+                                  NormPlace::kHiddenState)),
       attention_(config, options, layer, name + "self_attn.", parameters, std::move(rotary)),
-      attention_norm_(
-          parameters.norm(name + "post_attention_layernorm", config.hidden_size, config)),
-      feed_forward_(config, name + "mlp.", parameters),
+      attention_norm_(parameters.norm(name + "post_attention_layernorm", config.hidden_size, config,
+                                      NormPlace::kHiddenState)),
+      feed_forward_(config, options, name + "mlp.", parameters),
       attention_dropout_(config.hidden_dropout, RandomOperation::kAttentionOutputDropout, layer,
                          options),
       feed_forward_dropout_(config.hidden_dropout, RandomOperation::kFeedForwardDropout, layer,

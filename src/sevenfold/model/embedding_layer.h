@@ -7,7 +7,8 @@
 
 namespace sevenfold {
 
-// Token table, learned positions if the model has them, dropout.
+// Token table (cut by its rows over the tensor-parallel ranks), learned positions if the model has
+// them, dropout.
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const ModelConfig& config, const ModelOptions& options, ParameterList& parameters);
@@ -17,6 +18,12 @@ class EmbeddingLayer final : public Layer {
   Parameter* token_table() const { return tokens_; }
 
  private:
+  // Rows of the table, summed over the ranks that hold them: [B, T, D], or this rank's part.
+  at::Tensor look_up(const LayerInput& input) const;
+  at::Tensor add_positions(const at::Tensor& x_BTD, const Microbatch& microbatch) const;
+
+  TensorParallel tensor_;
+  int64_t first_row_;  // of the vocabulary
   Parameter* tokens_;
   Parameter* positions_ = nullptr;
   LayerDropout dropout_;

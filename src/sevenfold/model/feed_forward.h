@@ -3,22 +3,26 @@
 #include <string>
 #include <vector>
 
+#include "sevenfold/model/model_options.h"
 #include "sevenfold/model/parameter_list.h"
+#include "sevenfold/model/projection.h"
 
 namespace sevenfold {
 
-// down(activation(gate(x)) * up(x)), or without a gate down(activation(up(x))).
+// down(activation(gate(x)) * up(x)), or without a gate down(activation(up(x))). Tensor parallel:
+// each rank has its columns of gate and up and the rows of down that they meet.
 class FeedForward {
  public:
-  FeedForward(const ModelConfig& config, const std::string& name, ParameterList& parameters);
+  FeedForward(const ModelConfig& config, const ModelOptions& options, const std::string& name,
+              ParameterList& parameters);
 
   at::Tensor operator()(const at::Tensor& x_BTD, WeightGradients& gradients) const;
   void list_parameters(std::vector<Parameter*>& list) const;
 
  private:
   Activation activation_;
-  Projection gate_;  // without a weight: none
-  Projection up_, down_;
+  ColumnProjections wide_;  // gate and up, or up alone
+  RowProjection down_;
 };
 
 }  // namespace sevenfold

@@ -2,11 +2,14 @@
 
 #include <numeric>
 
+#include "sevenfold/parallel/sequence/sequence_shards.h"
+
 namespace sevenfold {
 
 LayerDropout::LayerDropout(double rate, RandomOperation operation, int64_t layer,
                            const ModelOptions& options)
-    : dropout_{.rate = rate,
+    : tensor_(options.tensor),
+      dropout_{.rate = rate,
                .site = {.seed = options.seed, .layer = layer, .operation = operation},
                .faults = options.faults} {}
 
@@ -15,7 +18,11 @@ bool LayerDropout::acts(const Microbatch& microbatch) const {
 }
 
 at::Tensor LayerDropout::operator()(const at::Tensor& x, const Microbatch& microbatch) const {
-  return acts(microbatch) ? sevenfold::dropout(x, dropout_, sample_ids(microbatch)) : x;
+  if (!acts(microbatch)) return x;
+  const bool is_part =
+      tensor_.splits_sequence() && !dropout_.faults.has(Fault::kSequenceOffsetDropped);
+  return sevenfold::dropout(x, dropout_, sample_ids(microbatch),
+                            {.position = is_part ? first_position(x.size(1), tensor_) : 0});
 }
 
 std::vector<int64_t> LayerDropout::sample_ids(const Microbatch& microbatch) const {

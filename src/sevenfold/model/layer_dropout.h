@@ -18,7 +18,10 @@ class LayerDropout {
 
   // False in evaluation and at rate 0.
   bool acts(const Microbatch& microbatch) const;
-  // x [B, T, columns], or x itself where dropout does not act.
+  // Of the heads that this rank has, where the operation has heads.
+  void set_first_head(int64_t head) { dropout_.site.head = head; }
+  // x [B, T, columns], a hidden state (with sequence parallelism this rank's part of the sequence),
+  // or x itself where dropout does not act.
   at::Tensor operator()(const at::Tensor& x, const Microbatch& microbatch) const;
 
   const Dropout& dropout() const { return dropout_; }
@@ -26,6 +29,7 @@ class LayerDropout {
   std::vector<int64_t> sample_ids(const Microbatch& microbatch) const;
 
  private:
+  TensorParallel tensor_;
   Dropout dropout_;
 };
 

@@ -29,5 +29,7 @@ ModelPart build_model(const ModelConfig& config, const ModelOptions& options);
 
 // Number of logical parameters of the model.
 int64_t num_parameters(const ModelConfig& config);
+// Number of those that the fullest of `tp` tensor-parallel ranks holds.
+int64_t max_local_parameters(const ModelConfig& config, int64_t tp);
 
 }  // namespace sevenfold

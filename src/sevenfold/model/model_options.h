@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "sevenfold/core/faults.h"
+#include "sevenfold/parallel/tensor/tensor_parallel.h"
 
 namespace sevenfold {
 
@@ -12,6 +13,7 @@ namespace sevenfold {
 struct ModelOptions {
   at::ScalarType dtype = at::kFloat;  // of what is computed
   uint64_t seed = 1234;               // of the run: dropout draws with it
+  TensorParallel tensor;              // which part of every layer this rank has
   FaultSet faults;
 };
 

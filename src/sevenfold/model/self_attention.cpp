@@ -12,39 +12,40 @@ SelfAttention::SelfAttention(const ModelConfig& config, const ModelOptions& opti
                              const std::string& name, ParameterList& parameters,
                              std::shared_ptr<const RotaryTable> rotary)
     : head_size_(config.kv_channels),
+      qkv_(options.tensor),
       rotary_(std::move(rotary)),
       dropout_(config.attention_dropout, RandomOperation::kAttentionDropout, layer, options) {
-  const int64_t d = config.hidden_size;
-  const int64_t q_rows = config.num_attention_heads * head_size_;
-  const int64_t kv_rows = config.num_query_groups * head_size_;
-  const bool qkv_bias = config.linear_bias || config.qkv_bias;
-  const auto kMatrix = ParameterKind::kMatrix;
-  q_ = parameters.projection(name + "q_proj", kMatrix, q_rows, d, qkv_bias);
-  k_ = parameters.projection(name + "k_proj", kMatrix, kv_rows, d, qkv_bias);
-  v_ = parameters.projection(name + "v_proj", kMatrix, kv_rows, d, qkv_bias);
+  const int64_t d = config.hidden_size, heads = config.num_attention_heads;
+  const int64_t groups = config.num_query_groups, ranks = options.tensor.size();
+  const int64_t copies = ranks > groups ? ranks / groups : 1;
+  const bool has_bias = config.linear_bias || config.qkv_bias;
+  const LinearSize kv{groups * head_size_, d, has_bias};
+  qkv_.add(parameters.column_parallel(name + "q_proj", {heads * head_size_, d, has_bias}));
+  qkv_.add(parameters.column_parallel(name + "k_proj", kv, copies));
+  qkv_.add(parameters.column_parallel(name + "v_proj", kv, copies));
   if (config.qk_norm) {
-    q_norm_ = parameters.norm(name + "q_norm", head_size_, config);
-    k_norm_ = parameters.norm(name + "k_norm", head_size_, config);
+    q_norm_ = parameters.norm(name + "q_norm", head_size_, config, NormPlace::kHeads);
+    k_norm_ = parameters.norm(name + "k_norm", head_size_, config, NormPlace::kHeads);
   }
-  o_ = parameters.projection(name + "o_proj", ParameterKind::kOutputMatrix, d, q_rows,
-                             config.linear_bias);
+  o_ = {options.tensor,
+        parameters.row_parallel(name + "o_proj", {d, heads * head_size_, config.linear_bias})};
+  dropout_.set_first_head(options.tensor.rank() * (heads / ranks));
 }
 
 at::Tensor SelfAttention::operator()(const at::Tensor& x_BTD, const LayerInput& input) const {
   WeightGradients& gradients = *input.weight_gradients;
   const Microbatch& microbatch = *input.microbatch;
-  const at::Tensor q = place(split_heads(x_BTD, q_, gradients), q_norm_, microbatch);
-  const at::Tensor k = place(split_heads(x_BTD, k_, gradients), k_norm_, microbatch);
-  const at::Tensor v = split_heads(x_BTD, v_, gradients);
+  const int64_t num_samples = x_BTD.size(0);
+  const std::vector<at::Tensor> qkv = qkv_(x_BTD, gradients);
+  const at::Tensor q = place(split_heads(qkv[0], num_samples), q_norm_, microbatch);
+  const at::Tensor k = place(split_heads(qkv[1], num_samples), k_norm_, microbatch);
+  const at::Tensor v = split_heads(qkv[2], num_samples);
   const at::Tensor mixed = mix(q, k, v, microbatch);
-  const int64_t tokens = mixed.size(0) * mixed.size(1);
-  return o_(mixed.view({tokens, -1}), gradients).view_as(x_BTD);
+  return o_(mixed.view({mixed.size(0) * mixed.size(1), -1}), num_samples, gradients);
 }
 
-at::Tensor SelfAttention::split_heads(const at::Tensor& x_BTD, const Projection& projection,
-                                      WeightGradients& gradients) const {
-  const at::Tensor x_ND = x_BTD.view({-1, x_BTD.size(2)});
-  return projection(x_ND, gradients).view({x_BTD.size(0), x_BTD.size(1), -1, head_size_});
+at::Tensor SelfAttention::split_heads(const at::Tensor& x, int64_t num_samples) const {
+  return x.view({num_samples, x.size(0) / num_samples, -1, head_size_});
 }
 
 at::Tensor SelfAttention::place(const at::Tensor& x, const Norm& norm,
@@ -64,7 +65,7 @@ at::Tensor SelfAttention::mix(const at::Tensor& q, const at::Tensor& k, const at
 }
 
 void SelfAttention::list_parameters(std::vector<Parameter*>& list) const {
-  for (const Projection* projection : {&q_, &k_, &v_}) projection->list_parameters(list);
+  qkv_.list_parameters(list);
   for (const Norm* norm : {&q_norm_, &k_norm_})
     if (norm->gain) norm->list_parameters(list);
   o_.list_parameters(list);

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/swiglu.h"
 

@@ -4,8 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/attention_head.h"
-#include "sevenfold/nn/internal/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 
 namespace sevenfold {

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
 
@@ -38,17 +38,43 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
     const at::Tensor scale = mask * d_outputs[0].to(mask.scalar_type());
     const bool in_place = context->saved_data["in_place"].toBool();
     const at::Tensor d_logits = in_place ? logits.detach() : at::empty_like(logits);
-    internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
-      kernels::cross_entropy_backward<T>(elements<T>(logits), elements<int64_t>(saved[1]),
-                                         elements<Wide<T>>(saved[3]), elements<Wide<T>>(saved[4]),
-                                         elements<Wide<T>>(scale), elements<T>(d_logits),
-                                         logits.size(0), logits.size(1));
-    });
+    write_logit_gradient(d_logits, logits, saved[1], {saved[3], saved[4], scale});
     return {d_logits, at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
+
+at::Tensor row_maxima(const at::Tensor& logits) {
+  const at::Tensor largest = at::empty(
+      {logits.size(0)}, logits.options().dtype(internal::wide_type(logits.scalar_type())));
+  internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
+    kernels::row_maxima<T>(elements<T>(logits), elements<Wide<T>>(largest), logits.size(0),
+                           logits.size(1));
+  });
+  return largest;
+}
+
+at::Tensor exponential_sums(const at::Tensor& logits, const at::Tensor& labels,
+                            const at::Tensor& largest) {
+  const at::Tensor sums = at::empty({2, logits.size(0)}, logits.options().dtype(at::kDouble));
+  internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
+    kernels::exponential_sums<T>(elements<T>(logits), elements<int64_t>(labels),
+                                 elements<Wide<T>>(largest), elements<double>(sums), logits.size(0),
+                                 logits.size(1));
+  });
+  return sums;
+}
+
+void write_logit_gradient(const at::Tensor& d_logits, const at::Tensor& logits,
+                          const at::Tensor& labels, const SoftmaxRows& rows) {
+  internal::with_element_type(logits.scalar_type(), [&]<typename T>(T) {
+    kernels::cross_entropy_backward<T>(
+        elements<T>(logits), elements<int64_t>(labels), elements<Wide<T>>(rows.largest),
+        elements<Wide<T>>(rows.inverse_sum), elements<Wide<T>>(rows.scale), elements<T>(d_logits),
+        logits.size(0), logits.size(1));
+  });
+}
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const at::Tensor& mask) {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 
 namespace sevenfold {

@@ -54,15 +54,34 @@ void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up
 template <typename T>
 void cross_entropy_forward(const T* logits, const int64_t* labels, double* losses, Wide<T>* largest,
                            Wide<T>* inverse_sum, int64_t rows, int64_t vocabulary);
+// The same where this rank has some columns of the vocabulary (none: 0), in two steps with a
+// collective between and after them. largest [rows]: minus infinity without columns. sums
+// [2, rows]: of e^(x - largest), and the label's logit or 0 where it is not among the columns.
+template <typename T>
+void row_maxima(const T* logits, Wide<T>* largest, int64_t rows, int64_t vocabulary);
+template <typename T>
+void exponential_sums(const T* logits, const int64_t* labels, const Wide<T>* largest, double* sums,
+                      int64_t rows, int64_t vocabulary);
 // d_logits = (softmax - one hot label) * scale[row]; may be the memory of logits. A row of scale 0
-// is set to zero without being read.
+// is set to zero without being read. A label that is not among the columns is nobody's.
 template <typename T>
 void cross_entropy_backward(const T* logits, const int64_t* labels, const Wide<T>* largest,
                             const Wide<T>* inverse_sum, const Wide<T>* scale, T* d_logits,
                             int64_t rows, int64_t vocabulary);
 
-// table[index[row]] += rows[row], in the order of the rows. rows [count, dim], table [.., dim].
+// What table of `height` rows of `dim` elements is read by; an index beyond it reads zeros and adds
+// nothing (rows of other ranks).
+struct TableRows {
+  const int64_t* index;
+  int64_t count;
+  int64_t height;
+  int64_t dim;
+};
+// rows[i] = table[index[i]]. rows [count, dim], table [height, dim].
 template <typename T>
-void add_rows(const T* rows, const int64_t* index, Wide<T>* table, int64_t count, int64_t dim);
+void take_rows(const T* table, const TableRows& which, T* rows);
+// table[index[i]] += rows[i], in the order of the rows.
+template <typename T>
+void add_rows(const T* rows, const TableRows& which, Wide<T>* table);
 
 }  // namespace sevenfold::kernels

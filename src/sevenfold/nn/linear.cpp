@@ -1,37 +1,27 @@
 #include "sevenfold/nn/linear.h"
 
-#include "sevenfold/nn/internal/autograd.h"
+#include <ATen/ATen.h>
+
+#include "sevenfold/core/error.h"
+#include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/internal/products.h"
 
 namespace sevenfold {
-namespace {
 
-using internal::AutogradContext;
-using internal::variable_list;
+at::Tensor linear_output(const at::Tensor& x, const Parameter& weight) {
+  return internal::product(x, weight.weight().t());
+}
 
-struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Parameter* weight,
-                            WeightGradients* gradients) {
-    context->save_for_backward({x});
-    internal::save_pointer(context, "weight", *weight);
-    internal::save_pointer(context, "gradients", *gradients);
-    return internal::product(x, weight->weight().t());
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list d_outputs) {
-    const auto& weight = internal::saved_pointer<const Parameter>(context, "weight");
-    auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
-    const at::Tensor x = context->get_saved_variables()[0];
-    const at::Tensor dy = d_outputs[0].contiguous();
-    gradients.add(weight, dy, x);
-    return {internal::product(dy, weight.weight()), at::Tensor(), at::Tensor()};
-  }
-};
-
-}  // namespace
-
-at::Tensor linear(const at::Tensor& x, const Parameter& weight, WeightGradients& gradients) {
-  return LinearFunction::apply(x, &weight, &gradients);
+at::Tensor linear_input_gradient(const std::vector<at::Tensor>& d_outputs,
+                                 const std::vector<Parameter*>& weights) {
+  SEVENFOLD_CHECK(!weights.empty() && weights.size() == d_outputs.size(), "{} gradients, {} layers",
+                  d_outputs.size(), weights.size());
+  const at::Tensor first = internal::product(d_outputs[0], weights[0]->weight());
+  if (weights.size() == 1) return first;
+  const at::Tensor sum = first.to(internal::wide_type(first.scalar_type()));
+  for (size_t i = 1; i < weights.size(); ++i)
+    internal::add_product(sum, d_outputs[i], weights[i]->weight());
+  return sum.to(first.scalar_type());
 }
 
 }  // namespace sevenfold

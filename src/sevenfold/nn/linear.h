@@ -2,14 +2,19 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "sevenfold/nn/weight_gradients.h"
+#include <vector>
+
 #include "sevenfold/param/parameter.h"
 
 namespace sevenfold {
 
-// y = x * w^T. x [N, D], w [F, D], y [N, F]. Backward: dx = dy * w, and dw goes to `gradients`.
-// Keeps x; the weight is looked up again when backward runs. Parameter and gradients outlive the
-// graph.
-at::Tensor linear(const at::Tensor& x, const Parameter& weight, WeightGradients& gradients);
+// The products of a linear layer y = x w^T, of which parallel/ makes layers: their collectives
+// stand between them. x [N, D], w [F, D], y [N, F].
+at::Tensor linear_output(const at::Tensor& x, const Parameter& weight);
+
+// dx = sum over i of dy_i w_i, of several layers that read one input; the sum is formed in fp32 or
+// wider.
+at::Tensor linear_input_gradient(const std::vector<at::Tensor>& d_outputs,
+                                 const std::vector<Parameter*>& weights);
 
 }  // namespace sevenfold

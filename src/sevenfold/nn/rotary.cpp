@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "sevenfold/core/error.h"
-#include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
 

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "sevenfold/nn/internal/autograd.h"
+#include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
 

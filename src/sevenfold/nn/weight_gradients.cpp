@@ -7,13 +7,14 @@
 
 namespace sevenfold {
 
-void WeightGradients::add(const Parameter& parameter, const at::Tensor& d_output,
-                          const at::Tensor& input) {
-  const Product product{&parameter, d_output, input};
-  if (part_ == BackwardPart::kFull) {
-    accumulate(product);
+void WeightGradients::add(const std::vector<Parameter*>& parameters,
+                          std::vector<at::Tensor> d_outputs, InputSource input) {
+  SEVENFOLD_CHECK_EQ(parameters.size(), d_outputs.size());
+  Products products{parameters, std::move(d_outputs), std::move(input)};
+  if (is_deferring()) {
+    queued_[microbatch_].push_back(std::move(products));
   } else {
-    queued_[microbatch_].push_back(product);
+    run(products);
   }
 }
 
@@ -21,19 +22,24 @@ void WeightGradients::run(int64_t microbatch) {
   const auto found = queued_.find(microbatch);
   SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}",
                   microbatch);
-  for (const Product& product : found->second) accumulate(product);
+  for (const Products& products : found->second) run(products);
   queued_.erase(found);
 }
 
-void WeightGradients::accumulate(const Product& product) {
-  const at::NoGradGuard no_graph;  // run() is called outside a backward pass
-  at::Tensor gradient = product.parameter->gradient();
+void WeightGradients::run(const Products& products) const {
+  const at::NoGradGuard no_graph;  // also called outside a backward pass
+  const at::Tensor input = products.input();
+  for (size_t i = 0; i < products.parameters.size(); ++i)
+    accumulate(*products.parameters[i], products.d_outputs[i], input);
+}
+
+void WeightGradients::accumulate(const Parameter& parameter, const at::Tensor& d_output,
+                                 const at::Tensor& input) const {
+  at::Tensor gradient = parameter.gradient();
   if (faults_.has(Fault::kAccumulationOverwrites)) gradient.zero_();
   // A table that a linear layer reads is a tied one.
-  if (faults_.has(Fault::kTiedGradientDropped) &&
-      product.parameter->kind() == ParameterKind::kTable)
-    return;
-  internal::add_product(gradient, product.d_output.t(), product.input);
+  if (faults_.has(Fault::kTiedGradientDropped) && parameter.kind() == ParameterKind::kTable) return;
+  internal::add_product(gradient, d_output.t(), input);
 }
 
 }  // namespace sevenfold

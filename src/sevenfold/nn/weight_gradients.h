@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -27,8 +28,13 @@ class WeightGradients {
     microbatch_ = microbatch;
     part_ = part;
   }
-  // gradient += d_output^T * input. input [N, D], d_output [N, F], parameter [F, D].
-  void add(const Parameter& parameter, const at::Tensor& d_output, const at::Tensor& input);
+  // Gives the input of a linear layer when the product is due: kept, or gathered again.
+  using InputSource = std::function<at::Tensor()>;
+  // gradient += d_output^T * input for each of the layers that read one input. input [N, D],
+  // d_outputs[i] [N, F_i], parameters[i] [F_i, D].
+  void add(const std::vector<Parameter*>& parameters, std::vector<at::Tensor> d_outputs,
+           InputSource input);
+  bool is_deferring() const { return part_ == BackwardPart::kInputOnly; }
   // Runs what add() queued for the micro batch, in the order of the backward pass: same bits as at
   // once.
   void run(int64_t microbatch);
@@ -36,17 +42,19 @@ class WeightGradients {
   bool empty() const { return queued_.empty(); }
 
  private:
-  struct Product {
-    const Parameter* parameter;
-    at::Tensor d_output;
-    at::Tensor input;
+  struct Products {
+    std::vector<Parameter*> parameters;
+    std::vector<at::Tensor> d_outputs;
+    InputSource input;
   };
-  void accumulate(const Product& product);
+  void run(const Products& products) const;
+  void accumulate(const Parameter& parameter, const at::Tensor& d_output,
+                  const at::Tensor& input) const;
 
   FaultSet faults_;
   int64_t microbatch_ = 0;
   BackwardPart part_ = BackwardPart::kFull;
-  std::map<int64_t, std::vector<Product>> queued_;  // by micro batch
+  std::map<int64_t, std::vector<Products>> queued_;  // by micro batch
 };
 
 }  // namespace sevenfold

@@ -53,11 +53,19 @@ at::Tensor allocate(MemoryCategory category, int64_t elements, at::ScalarType dt
   return at::zeros({elements}, at::TensorOptions().dtype(dtype));
 }
 
+void add_tensor_sum(Bucket& bucket, const std::string& group, int64_t offset, int64_t elements) {
+  if (group.empty()) return;
+  if (bucket.tensor_sums.empty() || bucket.tensor_sums.back().group != group)
+    bucket.tensor_sums.push_back({group, offset, 0});
+  bucket.tensor_sums.back().elements += elements;
+}
+
 void bind_views(Bucket& bucket, const RankContext& rank) {
   int64_t offset = 0;
   for (Parameter* parameter : bucket.parameters) {
     const Slice slice = local_slice(parameter->spec(), *rank.mesh, rank.coordinates);
     const int64_t elements = slice.num_elements();
+    add_tensor_sum(bucket, tensor_sum_group(parameter->spec()), offset, elements);
     parameter->bind(bucket.weights.narrow(0, offset, elements).view(slice.sizes),
                     bucket.gradients.narrow(0, offset, elements).view(slice.sizes));
     offset += elements;
@@ -76,6 +84,10 @@ std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& la
   SEVENFOLD_CHECK(bucket_elements > 0);
   std::vector<Bucket> buckets = assign_buckets(layers, rank, bucket_elements);
   for (Bucket& bucket : buckets) {
+    std::stable_sort(bucket.parameters.begin(), bucket.parameters.end(),
+                     [](const Parameter* a, const Parameter* b) {
+                       return tensor_sum_group(a->spec()) < tensor_sum_group(b->spec());
+                     });
     int64_t elements = 0;
     for (const Parameter* parameter : bucket.parameters)
       elements += local_elements(*parameter, rank);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sevenfold/dist/rank_context.h"
@@ -10,12 +11,22 @@
 
 namespace sevenfold {
 
+// A run of a bucket's gradients that the ranks of a tensor-parallel group each hold a part of.
+struct TensorSum {
+  std::string group;  // tensor_sum_group of its parameters
+  int64_t offset = 0;
+  int64_t elements = 0;
+};
+
 // Parameters whose weights and gradients lie back to back in one piece of memory each, without
 // padding, so that one collective and one optimizer pass serve them all.
 struct Bucket {
   std::vector<Parameter*> parameters;
   at::Tensor weights;    // [sum of local elements]
   at::Tensor gradients;  // same size, of gradient_type
+  // Which of the gradients are summed inside the tensor-parallel group first; parameters of one
+  // group lie side by side.
+  std::vector<TensorSum> tensor_sums;
   // Index of the layer whose backward is the last to add to these gradients: the lowest one, since
   // backward walks the layers down.
   int64_t last_layer = 0;

@@ -31,10 +31,13 @@ Slice local_slice(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at
     if (placement.dim < 0) continue;
     const auto dim = static_cast<size_t>(placement.dim);
     const int64_t parts = mesh.shape().degree(placement.axis) / placement.copies;
-    SEVENFOLD_CHECK(parts > 0 && slice.sizes[dim] % parts == 0, "{} parts of {} along {}", parts,
-                    slice.sizes[dim], axis_name(placement.axis));
-    slice.sizes[dim] /= parts;
-    slice.offsets[dim] += coordinate(at, placement.axis) / placement.copies * slice.sizes[dim];
+    const int64_t size = slice.sizes[dim];
+    SEVENFOLD_CHECK(parts > 0 && (placement.is_uneven || size % parts == 0),
+                    "{} parts of {} along {}", parts, size, axis_name(placement.axis));
+    const int64_t part = coordinate(at, placement.axis) / placement.copies;
+    const int64_t begin = size * part / parts;
+    slice.sizes[dim] = size * (part + 1) / parts - begin;
+    slice.offsets[dim] += begin;
   }
   return slice;
 }
@@ -44,6 +47,23 @@ std::vector<Axis> gradient_sum_axes(const ShardSpec& spec) {
   for (const AxisPlacement& placement : spec.placements)
     if (placement.partial_gradient) axes.push_back(placement.axis);
   return axes;
+}
+
+std::string tensor_sum_group(const ShardSpec& spec) {
+  for (const AxisPlacement& placement : spec.placements)
+    if (placement.axis == Axis::kTp && placement.partial_gradient)
+      return placement.dim < 0 ? "tp" : "tp-copies";
+  return "";
+}
+
+std::vector<std::string> replica_groups(const ShardSpec& spec) {
+  std::string among_tp = "tp";
+  for (const AxisPlacement& placement : spec.placements)
+    if (placement.axis == Axis::kTp && placement.dim >= 0)
+      among_tp = placement.copies > 1 ? "tp-copies" : "";
+  std::vector<std::string> groups = {"dp-cp"};
+  if (!among_tp.empty()) groups.push_back(among_tp);
+  return groups;
 }
 
 bool counts_in_norm(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sevenfold/mesh/mesh.h"
@@ -18,6 +19,8 @@ struct AxisPlacement {
   // This rank's gradient covers only its tokens or heads, so it is to be summed over the axis (over
   // the copies where the axis cuts the tensor).
   bool partial_gradient = false;
+  // Whether parts may differ by one (rows of a vocabulary that does not divide, never padded).
+  bool is_uneven = false;
 };
 
 enum class MeshView : uint8_t { kDense, kExpert };
@@ -39,12 +42,21 @@ struct Slice {
   int64_t num_elements() const;
 };
 
-// Throws InternalError if an axis does not divide its dimension (rules in config/ refuse that
-// earlier).
+// Throws InternalError if an axis that is not uneven does not divide its dimension (rules in
+// config/ refuse that earlier).
 Slice local_slice(const ShardSpec& spec, const Mesh& mesh, const Coordinates& at);
 
 // Axes whose ranks each hold part of the gradient of the same elements, in mesh order.
 std::vector<Axis> gradient_sum_axes(const ShardSpec& spec);
+
+// The group inside a tensor-parallel group over which this rank's gradient is summed: "tp" where
+// every rank holds the whole tensor, "tp-copies" where neighbours hold copies of a slice, empty
+// where the gradient is complete or the tensor is not copied.
+std::string tensor_sum_group(const ShardSpec& spec);
+
+// The groups whose members hold the same bits of the parameter after every step: "dp-cp", and "tp"
+// or "tp-copies" where the tensor-parallel ranks, or some of them, hold copies.
+std::vector<std::string> replica_groups(const ShardSpec& spec);
 
 // Whether this rank counts its elements in a sum over the model-parallel group (all axes but dp and
 // cp), so that each logical element counts once: the lowest of the ranks that hold a copy does.

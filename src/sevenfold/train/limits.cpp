@@ -16,7 +16,7 @@ double resident_bytes(const Config& config) {
   const int64_t states = num_optimizer_states(config.optimizer, config.run.precision);
   const auto weight = static_cast<double>(c10::elementSize(type));
   const auto full = static_cast<double>(c10::elementSize(gradient_type(type)));
-  return static_cast<double>(num_parameters(config.model)) *
+  return static_cast<double>(max_local_parameters(config.model, config.mesh.tp)) *
          (weight + full * static_cast<double>(1 + states)) *
          static_cast<double>(config.mesh.world_size());
 }

@@ -22,6 +22,14 @@ at::Tensor scalar(double value) {
   return at::full({1}, value, at::TensorOptions().dtype(at::kDouble));
 }
 
+TensorParallel tensor_parallel(const Config& config, const RankContext& rank) {
+  if (rank.faults.has(Fault::kTensorIgnored)) return {};
+  return {.group = &rank.group("tp"),
+          .sequence = config.parallel.sequence,
+          .overlap = config.parallel.tensor_overlap,
+          .faults = rank.faults};
+}
+
 BatchPlace batch_place(const RankContext& rank) {
   return {rank.coordinates[static_cast<size_t>(Axis::kDp)], rank.mesh->shape().dp};
 }
@@ -46,8 +54,10 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
     : config_(config),
       rank_(rank),
       dtype_(model_dtype(config.run.precision)),
-      model_(build_model(config.model,
-                         {.dtype = dtype_, .seed = config.run.seed, .faults = rank.faults})),
+      model_(build_model(config.model, {.dtype = dtype_,
+                                        .seed = config.run.seed,
+                                        .tensor = tensor_parallel(config, rank),
+                                        .faults = rank.faults})),
       parameters_(model_.all_parameters()),
       buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
                              config.run.gradient_bucket_elements)),

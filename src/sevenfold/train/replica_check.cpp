@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <string>
 
 #include "sevenfold/core/error.h"
@@ -16,10 +17,13 @@ struct Replicated {
   at::Tensor tensor;
 };
 
+// What the members of the group hold copies of.
 std::vector<Replicated> replicated_tensors(const std::vector<Parameter*>& parameters,
-                                           const Optimizer& optimizer) {
+                                           const Optimizer& optimizer, const std::string& group) {
   std::vector<Replicated> tensors;
   for (const Parameter* parameter : parameters) {
+    const std::vector<std::string> groups = replica_groups(parameter->spec());
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) continue;
     tensors.push_back({parameter, "weight", parameter->weight()});
     for (const OptimizerState& state : optimizer.states(*parameter))
       tensors.push_back({parameter, state.name, state.tensor});
@@ -28,8 +32,8 @@ std::vector<Replicated> replicated_tensors(const std::vector<Parameter*>& parame
 }
 
 // [members, 1 + tensors]: rank in the world, then hashes.
-at::Tensor gather_hashes(const std::vector<Replicated>& tensors, const RankContext& rank) {
-  Communicator& group = rank.group("dp-cp");
+at::Tensor gather_hashes(const std::vector<Replicated>& tensors, const RankContext& rank,
+                         Communicator& group) {
   const auto columns = static_cast<int64_t>(tensors.size()) + 1;
   const at::TensorOptions integers = at::TensorOptions().dtype(at::kLong);
   const at::Tensor mine = at::empty({columns}, integers);
@@ -42,12 +46,9 @@ at::Tensor gather_hashes(const std::vector<Replicated>& tensors, const RankConte
   return all.view({group.size(), columns});
 }
 
-}  // namespace
-
-void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
-                    const RankContext& rank, int64_t iteration) {
-  const std::vector<Replicated> tensors = replicated_tensors(parameters, optimizer);
-  const at::Tensor hashes = gather_hashes(tensors, rank);
+void check_group(const std::vector<Replicated>& tensors, const RankContext& rank,
+                 Communicator& group, int64_t iteration) {
+  const at::Tensor hashes = gather_hashes(tensors, rank, group);
   const auto rows = hashes.accessor<int64_t, 2>();
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto column = static_cast<int64_t>(i) + 1;
@@ -60,6 +61,16 @@ void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& 
         "train: iteration {}: replicas differ: the {} of {} on rank {} is not the same bits as on "
         "rank {}; the figures of this run cannot be trusted from here on",
         iteration, tensors[i].part, tensors[i].parameter->name(), others, rows[0][0]);
+  }
+}
+
+}  // namespace
+
+void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
+                    const RankContext& rank, int64_t iteration) {
+  for (const char* group : {"dp-cp", "tp", "tp-copies"}) {
+    const std::vector<Replicated> tensors = replicated_tensors(parameters, optimizer, group);
+    if (!tensors.empty()) check_group(tensors, rank, rank.group(group), iteration);
   }
 }
 

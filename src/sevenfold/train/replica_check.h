@@ -10,9 +10,9 @@
 namespace sevenfold {
 
 // Compares the bits of what ranks replicate: weights and optimizer states of every parameter, over
-// the dp-cp group. Throws Error, alike on all members, with the first parameter in model order
-// whose bits differ, what of it differs, and the ranks that are not like the first. Collective; one
-// exchange of 8 bytes per tensor, and a pass over the memory.
+// the groups that hold copies of it (replica_groups). Throws Error, alike on all members, with the
+// first parameter in model order whose bits differ, what of it differs, and the ranks that are not
+// like the first. Collective; one exchange of 8 bytes per tensor, and a pass over the memory.
 void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
                     const RankContext& rank, int64_t iteration);
 

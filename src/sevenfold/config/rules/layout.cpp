@@ -88,11 +88,10 @@ void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
       parameters.unsupported(key, fmt::format("config: {}: {} is not supported yet; use {}=1",
                                               parameters.where(key), what, key));
   };
-  refuse(kTp, mesh.tp, "tensor parallelism");
   refuse(kPp, mesh.pp, "pipeline parallelism");
   refuse(kCp, mesh.cp, "context parallelism");
   refuse(kEp, mesh.ep, "expert parallelism");
-  if (mesh.tp == 1) refuse(kEtp, mesh.etp, "expert tensor parallelism");
+  if (mesh.etp != mesh.tp) refuse(kEtp, mesh.etp, "expert tensor parallelism");
 }
 
 void note_data_parallel_keys(Parameters& parameters) {

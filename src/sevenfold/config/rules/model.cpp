@@ -50,18 +50,6 @@ void resolve_heads(Parameters& parameters, ModelConfig& model) {
   }
 }
 
-void check_head_split(const Parameters& parameters, const ModelConfig& model, int64_t tp) {
-  if (model.num_attention_heads % tp != 0)
-    raise_rule("heads.divisible", "config: {} does not divide num_attention_heads={}; use {}",
-               parameters.where("tensor_model_parallel_size"), model.num_attention_heads,
-               divisor_list(model.num_attention_heads));
-  if (model.num_query_groups % tp != 0 && tp % model.num_query_groups != 0)
-    raise_rule("groups.divisible",
-               "config: {} is neither a divisor nor a multiple of num_query_groups={}; use {}",
-               parameters.where("tensor_model_parallel_size"), model.num_query_groups,
-               divisor_list(model.num_query_groups));
-}
-
 int64_t resolve_ffn(const Parameters& parameters, int64_t hidden_size) {
   if (!parameters.is_null("ffn_hidden_size")) return positive(parameters, "ffn_hidden_size");
   // Two thirds of four times the width, down to a multiple of 64, so that a gated MLP has as many
@@ -110,7 +98,6 @@ ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t
   model.hidden_size = positive(parameters, "hidden_size");
   model.ffn_hidden_size = resolve_ffn(parameters, model.hidden_size);
   resolve_heads(parameters, model);
-  check_head_split(parameters, model, mesh.tp);
   model.vocab_size = vocab_size;
   model.padded_vocab_size = padded_vocabulary(parameters, vocab_size, mesh.tp);
   resolve_lengths(parameters, model, mesh.cp);

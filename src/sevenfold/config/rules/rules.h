@@ -42,6 +42,9 @@ struct Vocabulary {
 Vocabulary resolve_vocabulary(Parameters& parameters, const SevenfoldBlock& block,
                               const LoadOptions& options);
 ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t vocab_size);
+// Of tensor and sequence parallelism; checks what they cut.
+ParallelConfig resolve_parallel(Parameters& parameters, const ModelConfig& model,
+                                const MeshShape& mesh);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
 void resolve_block(Parameters& parameters, ModelConfig& model);
 OptimizerConfig resolve_optimizer(Parameters& parameters);

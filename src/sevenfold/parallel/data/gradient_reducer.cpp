@@ -7,12 +7,20 @@
 namespace sevenfold {
 namespace {
 
-// The gradients of one bucket are summed over one group, the axes that the ShardSpecs name.
+// The gradients of one bucket are summed over one group, the axes that the ShardSpecs name; sums
+// inside the tensor-parallel group come before.
 void check_sum_axes(const Bucket& bucket) {
   const std::vector<Axis> expected = {Axis::kCp, Axis::kDp};
-  for (const Parameter* parameter : bucket.parameters)
-    SEVENFOLD_CHECK(gradient_sum_axes(parameter->spec()) == expected,
-                    "{} is not summed over dp and cp", parameter->name());
+  for (const Parameter* parameter : bucket.parameters) {
+    std::vector<Axis> axes = gradient_sum_axes(parameter->spec());
+    std::erase(axes, Axis::kTp);
+    SEVENFOLD_CHECK(axes == expected, "{} is not summed over dp and cp", parameter->name());
+  }
+}
+
+bool is_left_out(const TensorSum& sum, FaultSet faults) {
+  return faults.has(sum.group == "tp" ? Fault::kReplicatedGradientsNotSummed
+                                      : Fault::kCopiesNotSummed);
 }
 
 }  // namespace
@@ -27,7 +35,18 @@ void GradientReducer::layer_complete(int64_t layer) {
     if (bucket.last_layer == layer) start(bucket);
 }
 
+// Small (norms, biases, copies of keys and values), so it is waited for: the ranks of the group are
+// in the same layer.
+void GradientReducer::sum_inside_tensor_group(Bucket& bucket) {
+  for (const TensorSum& sum : bucket.tensor_sums)
+    if (!is_left_out(sum, rank_.faults))
+      rank_.group(sum.group)
+          .all_reduce(bucket.gradients.narrow(0, sum.offset, sum.elements))
+          .wait();
+}
+
 void GradientReducer::start(Bucket& bucket) {
+  sum_inside_tensor_group(bucket);
   if (rank_.faults.has(Fault::kDataParallelSumMissing)) return;
   pending_.push_back(group_.all_reduce(bucket.gradients));
 }

@@ -11,9 +11,10 @@ namespace sevenfold {
 // samples, and gradients are summed before the optimizer step. Summed, not averaged: the loss is
 // seeded with one over the tokens of the global batch, so no divisor exists here.
 //
-// A bucket is summed as soon as the layer that adds to it last has run backward, while the layers
-// below it still compute. Cost per step: 2 (n-1)/n of the gradient bytes sent per rank, n = dp *
-// cp.
+// Gradients of which tensor-parallel ranks hold parts (their ShardSpecs say so) are summed inside
+// that group first. A bucket is summed as soon as the layer that adds to it last has run backward,
+// while the layers below it still compute. Cost per step: 2 (n-1)/n of the gradient bytes sent per
+// rank, n = dp * cp.
 class GradientReducer {
  public:
   // Buckets and rank outlive the reducer.
@@ -26,6 +27,7 @@ class GradientReducer {
   void finish();
 
  private:
+  void sum_inside_tensor_group(Bucket& bucket);
   void start(Bucket& bucket);
 
   std::vector<Bucket>& buckets_;

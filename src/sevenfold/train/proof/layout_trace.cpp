@@ -58,27 +58,35 @@ std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankCont
   return used;
 }
 
-bool equal_over_replicas(const std::vector<at::Tensor>& tensors, const RankContext& rank) {
+// A tensor of a parameter: its weight, its gradient or a state.
+struct Held {
+  const Parameter* parameter;
+  at::Tensor tensor;
+};
+
+bool equal_over_replicas(const std::vector<Held>& held, const RankContext& rank) {
   bool equal = true;
-  for (const at::Tensor& tensor : tensors)
-    equal = bits_equal_over(rank.group("dp-cp"), tensor) && equal;
+  for (const Held& one : held)
+    for (const std::string& group : replica_groups(one.parameter->spec()))
+      equal = bits_equal_over(rank.group(group), one.tensor) && equal;
   return equal;
 }
 
-std::vector<at::Tensor> gradients_of(const RankTrainer& trainer) {
-  std::vector<at::Tensor> tensors;
-  for (const Parameter* parameter : trainer.parameters()) tensors.push_back(parameter->gradient());
-  return tensors;
+std::vector<Held> gradients_of(const RankTrainer& trainer) {
+  std::vector<Held> held;
+  for (const Parameter* parameter : trainer.parameters())
+    held.push_back({parameter, parameter->gradient()});
+  return held;
 }
 
-std::vector<at::Tensor> weights_and_states_of(const RankTrainer& trainer) {
-  std::vector<at::Tensor> tensors;
+std::vector<Held> weights_and_states_of(const RankTrainer& trainer) {
+  std::vector<Held> held;
   for (const Parameter* parameter : trainer.parameters()) {
-    tensors.push_back(parameter->weight());
+    held.push_back({parameter, parameter->weight()});
     for (const OptimizerState& state : trainer.optimizer().states(*parameter))
-      tensors.push_back(state.tensor);
+      held.push_back({parameter, state.tensor});
   }
-  return tensors;
+  return held;
 }
 
 bool all_equal(const std::vector<int64_t>& values) {

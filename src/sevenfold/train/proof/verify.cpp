@@ -95,6 +95,7 @@ Config one_rank_config(Config config) {
   one.ranks_per_node = config.mesh.ranks_per_node;
   config.data.order_dp_size = config.mesh.dp;  // cyclic order depends on it
   config.mesh = one;
+  config.parallel.sequence = false;
   config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
   return config;
 }
@@ -117,6 +118,7 @@ Config shrink_config(Config config) {
   model.seq_length = round_up(kShortest, mesh.tp * 2 * mesh.cp);
   model.max_position_embeddings = model.seq_length;
   config.mesh.dp = std::min<int64_t>(2, mesh.dp);
+  config.mesh.tp_copies = key_value_copies(model, mesh.tp);
   config.batch.schedule.clear();
   config.batch.global_batch_size =
       config.batch.micro_batch_size * config.mesh.dp * config.batch.num_microbatches;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+// For the operations of nn/ and parallel/ that bring a backward of their own.
 namespace sevenfold::internal {
 
 using torch::autograd::AutogradContext;
