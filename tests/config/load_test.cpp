@@ -183,7 +183,6 @@ TEST(LoadConfig, NotesWhatItChanges) {
 
 TEST(LoadConfig, RefusesWhatIsNotThereYet) {
   for (const char* word : {"num_experts=4",
-                           "tensor_model_parallel_size=2",
                            "context_parallel_size=2",
                            "position_embedding_type=relative",
                            "optimizer=muon",

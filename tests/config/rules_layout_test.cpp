@@ -134,5 +134,49 @@ TEST(HeadRule, CutsHeadsAndGroups) {
   EXPECT_THAT(rule_of(small_llama(), {"hidden_size=33"}), StartsWith("heads.hidden "));
 }
 
+TEST(TensorRules, CutTheFeedForwardTheVocabularyAndTheSequence) {
+  EXPECT_EQ(rule_of(small_llama(), {"tensor_model_parallel_size=4", "ffn_hidden_size=66"}),
+            "ffn.divisible config: override tensor_model_parallel_size=4 does not divide "
+            "ffn_hidden_size=66; use ffn_hidden_size=64 or 68, or another degree");
+  EXPECT_EQ(rule_of(small_llama(), {"tensor_model_parallel_size=4", "vocab_size=3"}),
+            "vocabulary.ranks config: override tensor_model_parallel_size=4 is more than "
+            "vocab_size=3: some ranks would hold no row of the embedding; use at most 3");
+  EXPECT_EQ(rule_of(small_llama(), {"tensor_model_parallel_size=4", "vocab_size=101"}), "")
+      << "parts of a vocabulary may differ by a row";
+  EXPECT_EQ(rule_of(small_llama(),
+                    {"tensor_model_parallel_size=4", "seq_length=30", "sequence_parallel=true"}),
+            "sequence.tensor config: override seq_length=30 is not a multiple of "
+            "tensor_model_parallel_size 4 x context_parallel_size 1 = 4, the parts that "
+            "sequence_parallel=true makes of it; use seq_length=28 or 32, or "
+            "sequence_parallel=false");
+  EXPECT_EQ(rule_of(small_llama(),
+                    {"tensor_model_parallel_size=4", "seq_length=30", "sequence_parallel=false"}),
+            "");
+}
+
+TEST(TensorRules, FillTheConfiguration) {
+  const Config cut = load_text(small_llama(), {"tensor_model_parallel_size=4",
+                                               "sequence_parallel=true", "num_query_groups=2"});
+  EXPECT_EQ(cut.mesh.tp_copies, 2) << "four ranks, two KV heads";
+  EXPECT_TRUE(cut.parallel.sequence);
+  EXPECT_TRUE(cut.parallel.tensor_overlap);
+  EXPECT_FALSE(load_text(small_llama(), {"async_tensor_model_parallel_allreduce=false"})
+                   .parallel.tensor_overlap);
+  EXPECT_FALSE(load_text(small_llama(), {"sequence_parallel=true"}).parallel.sequence)
+      << "there is nothing to cut over one rank";
+}
+
+TEST(TensorRules, SayWhenAGroupLeavesItsNode) {
+  const std::vector<std::string> wide = {"num_attention_heads=16", "num_query_groups=16",
+                                         "hidden_size=64", "tensor_model_parallel_size=16"};
+  const auto says_so = [](const Config& config) {
+    return std::any_of(config.notices.begin(), config.notices.end(), [](const Notice& notice) {
+      return notice.text.find("tensor-parallel groups span nodes of 8 ranks") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says_so(load_text(small_llama(), wide)));
+  EXPECT_FALSE(says_so(load_text(small_llama(), {"tensor_model_parallel_size=4"})));
+}
+
 }  // namespace
 }  // namespace sevenfold

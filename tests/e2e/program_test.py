@@ -307,8 +307,8 @@ class ProgramTest(unittest.TestCase):
     def test_refuses_what_it_cannot_do_yet(self):
         self.assert_refused(["train", self.experiment({"fp8": "hybrid"})], "fp8", "use fp8=null")
         self.assert_refused(["train", self.experiment({"num_experts": 8})], "num_experts")
-        self.assert_refused(["verify", self.experiment({"tensor_model_parallel_size": 2}), "--ranks", "4"],
-                            "tensor_model_parallel_size")
+        self.assert_refused(["verify", self.experiment({"context_parallel_size": 2}), "--ranks", "4"],
+                            "context_parallel_size")
 
     def test_refuses_missing_and_corrupt_data(self):
         self.assert_refused(["train", self.experiment({"train_data_path": str(self.folder / "absent")})], "absent")

@@ -115,6 +115,19 @@ TEST(Mesh, StandardGroupsComeInAFixedOrder) {
                          "position-embedding", "ep", "etp", "etp-ep", "etp-ep-pp", "edp"));
 }
 
+TEST(Mesh, CopiesOfKeysAndValuesAreHeldByNeighbours) {
+  for (const auto& [name, groups] :
+       Mesh({.tp = 4, .dp = 2, .etp = 4, .tp_copies = 2}).standard_groups()) {
+    if (name != "tp-copies") continue;
+    ASSERT_EQ(groups.size(), 4u);
+    EXPECT_THAT(groups[0].ranks, ElementsAre(0, 1));
+    EXPECT_THAT(groups[1].ranks, ElementsAre(2, 3));
+    EXPECT_THAT(groups[3].ranks, ElementsAre(6, 7));
+    return;
+  }
+  FAIL() << "no group of copies";
+}
+
 TEST(Nodes, AreCountedInFullOrPart) {
   EXPECT_EQ(Mesh({.dp = 16}).num_nodes(), 2);
   EXPECT_EQ(Mesh({.dp = 17}).num_nodes(), 3);

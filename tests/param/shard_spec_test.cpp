@@ -37,6 +37,38 @@ TEST(LocalSlice, RefusesAnAxisThatDoesNotDivide) {
   EXPECT_THROW(local_slice(column_spec(), mesh, mesh.coordinates(0)), InternalError);
 }
 
+TEST(LocalSlice, GivesUnevenPartsThatFitTogether) {
+  ShardSpec spec = replicated_spec({11, 6});
+  spec.placements.push_back({.axis = Axis::kTp, .dim = 0, .is_uneven = true});
+  const Mesh mesh({.tp = 4});
+  std::vector<int64_t> sizes;
+  int64_t end = 0;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const Slice slice = local_slice(spec, mesh, mesh.coordinates(rank));
+    EXPECT_EQ(slice.offsets[0], end);
+    end += slice.sizes[0];
+    sizes.push_back(slice.sizes[0]);
+  }
+  EXPECT_EQ(end, 11);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 3, 3, 3}));
+}
+
+TEST(TensorSumGroup, IsThatOfTheCopiesWhereATensorIsCut) {
+  EXPECT_EQ(tensor_sum_group(column_spec()), "");
+  EXPECT_EQ(tensor_sum_group(column_spec(2)), "tp-copies");
+  ShardSpec partial = replicated_spec({6});
+  EXPECT_EQ(tensor_sum_group(partial), "");
+  partial.placements.push_back({.axis = Axis::kTp, .partial_gradient = true});
+  EXPECT_EQ(tensor_sum_group(partial), "tp");
+}
+
+TEST(ReplicaGroups, AreThoseThatHoldTheSameBits) {
+  using Groups = std::vector<std::string>;
+  EXPECT_EQ(replica_groups(replicated_spec({6})), (Groups{"dp-cp", "tp"}));
+  EXPECT_EQ(replica_groups(column_spec()), (Groups{"dp-cp"}));
+  EXPECT_EQ(replica_groups(column_spec(2)), (Groups{"dp-cp", "tp-copies"}));
+}
+
 TEST(GradientSumAxes, AreThoseThatSeeOnlyPart) {
   EXPECT_EQ(gradient_sum_axes(replicated_spec({3})), (std::vector<Axis>{Axis::kCp, Axis::kDp}));
   EXPECT_EQ(gradient_sum_axes(column_spec(2)),
