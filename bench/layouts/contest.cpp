@@ -44,8 +44,9 @@ struct Times {
 
 void compete(const Contestant& contestant, size_t index, int rounds, Turns& turns, Times& times) {
   const StepTokens tokens(contestant.config.model);
+  const SampleStream samples(contestant.config, tokens);
   run_ranks(Mesh(contestant.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(contestant.config, tokens, rank);
+    RankTrainer trainer(contestant.config, samples, rank);
     for (int round = 0; round < rounds; ++round) {
       turns.wait(index, round);
       rank.group("world").barrier();

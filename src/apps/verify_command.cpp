@@ -77,11 +77,11 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
                step.loss_reference, step.loss_layout, step.norm_reference, step.norm_layout);
   }
   fmt::print("\n{:<44}{:>12}  at most {:.0e}\n", "loss, largest relative difference",
-             fmt::format("{:.2e}", report.max_loss_difference), report.tolerance);
+             fmt::format("{:.2e}", report.max_loss_difference), report.allowed.loss);
   fmt::print("{:<44}{:>12}  at most {:.0e}\n", "gradient norm, largest relative difference",
-             fmt::format("{:.2e}", report.max_norm_difference), report.tolerance);
+             fmt::format("{:.2e}", report.max_norm_difference), report.allowed.norm);
   fmt::print("{:<44}{:>12}  at most {:.0e}  ({})\n", "gradients, largest relative difference",
-             fmt::format("{:.2e}", report.max_gradient_difference), report.tolerance,
+             fmt::format("{:.2e}", report.max_gradient_difference), report.allowed.gradient,
              report.worst_parameter);
   fmt::print("{:<44}{:>12}\n", "replicas equal after every step",
              report.replicas_equal ? "yes" : "NO");

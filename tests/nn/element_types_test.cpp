@@ -17,6 +17,7 @@
 #include "sevenfold/nn/rms_norm.h"
 #include "sevenfold/nn/rotary.h"
 #include "sevenfold/nn/swiglu.h"
+#include "sevenfold/nn/weight_gradients.h"
 
 namespace sevenfold {
 namespace {

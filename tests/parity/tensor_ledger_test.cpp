@@ -61,8 +61,9 @@ TEST(TensorParallelTraffic, IsFourAllReducesPerLayerAndMicrobatch) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment =
       tensor_experiment(directory, {.model = "llama", .groups = 4, .tp = kTp});
+  const SampleStream samples(experiment.config, *experiment.data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, *experiment.data, rank);
+    RankTrainer trainer(experiment.config, samples, rank);
     rank.traffic.clear();
     trainer.compute_gradients();
     const Config& config = experiment.config;
@@ -84,8 +85,9 @@ TEST(SequenceParallelTraffic, IsThatOfTensorParallelismAndTheGatheringAgain) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment =
       tensor_experiment(directory, {.model = "llama", .groups = 4, .tp = kTp, .sequence = true});
+  const SampleStream samples(experiment.config, *experiment.data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, *experiment.data, rank);
+    RankTrainer trainer(experiment.config, samples, rank);
     rank.traffic.clear();
     trainer.compute_gradients();
     const Config& config = experiment.config;
@@ -109,8 +111,9 @@ TEST(KeyValueCopies, AreSummedOncePerStepAmongThoseThatHoldThem) {
   const TemporaryDirectory directory;
   const testing::Experiment experiment =
       tensor_experiment(directory, {.model = "llama", .groups = 2, .tp = kTp});
+  const SampleStream samples(experiment.config, *experiment.data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, *experiment.data, rank);
+    RankTrainer trainer(experiment.config, samples, rank);
     rank.traffic.clear();
     trainer.compute_gradients();
     const ModelConfig& model = experiment.config.model;

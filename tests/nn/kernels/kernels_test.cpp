@@ -373,8 +373,32 @@ auto added_rows(int64_t dim) {
   const Array<T> rows(4 * dim, 1.5);
   const std::vector<int64_t> index = {2, 0, 2, 1};
   Array<Wide<T>> table(3 * dim, 1.6);
-  add_rows<T>(rows.data(), index.data(), table.data(), 4, dim);
+  add_rows<T>(rows.data(), {index.data(), 4, 3, dim}, table.data());
   return std::tuple(table);
+}
+
+// Rows of other ranks: read as zeros, and nothing is added for them.
+TYPED_TEST(Kernels, RowsBeyondTheTableAreZerosAndAddNothing) {
+  using T = TypeParam;
+  constexpr int64_t kDim = 5;
+  const std::vector<int64_t> index = {-1, 1, 3, 2};
+  const TableRows which{index.data(), 4, 3, kDim};
+  const Array<T> table(3 * kDim, 1.5);
+  Array<T> taken(4 * kDim, 1.5);
+  take_rows<T>(table.data(), which, taken.data());
+  const Array<T> rows(4 * kDim, 1.7);
+  Array<Wide<T>> sum(3 * kDim, 1.6);
+  const Array<Wide<T>> before(3 * kDim, 1.6);
+  add_rows<T>(rows.data(), which, sum.data());
+  for (int64_t i = 0; i < kDim; ++i) {
+    EXPECT_EQ(taken[i], 0.0);
+    EXPECT_EQ(taken[kDim + i], table[kDim + i]);
+    EXPECT_EQ(taken[2 * kDim + i], 0.0);
+    EXPECT_EQ(taken[3 * kDim + i], table[2 * kDim + i]);
+    EXPECT_EQ(sum[i], before[i]);
+    EXPECT_NE(sum[kDim + i], before[kDim + i]);
+    EXPECT_NE(sum[2 * kDim + i], before[2 * kDim + i]);
+  }
 }
 
 TYPED_TEST(Kernels, AddRowsAddsEachRowWhereItsIndexSays) {

@@ -116,7 +116,7 @@ TEST(VerifyLayout, SaysWhenEqualTokenCountsHideMistakesOfAveraging) {
 
 TEST(VerifyReport, NamesTheFirstRuleThatDoesNotHold) {
   VerifyReport report;
-  report.tolerance = 1e-9;
+  report.allowed = {1e-9, 1e-9, 1e-9};
   report.replicas_equal = true;
   EXPECT_EQ(report.failure(), "");
   report.axes_used = {{"dp", false}};
