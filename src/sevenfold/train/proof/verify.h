@@ -36,8 +36,9 @@ struct VerifyReport {
   MeshShape layout;
   Precision precision = Precision::kFp64;
   double tolerance = 0.0;
-  // What passes: the tolerance. In bf16 and fp16 tensor-parallel ranks round their partial sums, and
-  // a layout may differ from one rank by twice what the rounding makes one rank differ from fp32.
+  // What passes: the tolerance. In bf16 and fp16 tensor-parallel ranks round their partial sums,
+  // and a layout may differ from one rank by twice what the rounding makes one rank differ from
+  // fp32.
   Differences allowed;
   double max_loss_difference = 0.0;
   double max_norm_difference = 0.0;
