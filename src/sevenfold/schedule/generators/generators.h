@@ -58,9 +58,10 @@ Schedule dualpipev(const ScheduleRequest& request);
 Schedule zero_bubble_heuristic(const ScheduleRequest& request);
 
 // Building blocks of two chunks in a V, repeated, and fitted to the request's times by
-// justification and a short search (v_search.h): at equal times and free links v_half has a bubble
-// of about half of 1F1B's with memory (P+2) div 2, v_min of about two thirds with (P+4) div 3, v_zb
-// none on any rank with P. Source: Qi et al. 2024 (controllable memory), arXiv 2405.15362.
+// justification and a short search (v_search.h). At equal times and free links v_half has about
+// half of 1F1B's bubble with memory (P+2) div 2, v_min about two thirds with (P+4) div 3, and v_zb
+// the least makespan that a V can have, MT + (P-1)Tf/2, with P. Source: Qi et al. 2024
+// (controllable memory), arXiv 2405.15362.
 Schedule v_half(const ScheduleRequest& request);
 Schedule v_min(const ScheduleRequest& request);
 Schedule v_zb(const ScheduleRequest& request);
