@@ -127,21 +127,31 @@ TEST_P(PlantedFault, IsCaughtByTheRuleThatItBreaks) {
   EXPECT_TRUE(breaks(report, rule_that_sees(GetParam().fault))) << report.failure();
 }
 
-// Both with parts of sequences and without.
-TEST_P(PlantedFault, IsCaughtWithWholeSequencesToo) {
+// Those of tensor parallelism without sequence parallelism.
+class TensorFault : public PlantedFault {};
+
+std::vector<FaultInfo> tensor_faults() {
+  std::vector<FaultInfo> faults;
+  for (const FaultInfo& info : all_faults())
+    if (is_of_tensor_parallelism(info.fault) && info.fault != Fault::kSequenceOffsetDropped)
+      faults.push_back(info);
+  return faults;
+}
+
+TEST_P(TensorFault, IsCaughtWithWholeSequencesToo) {
   const Fault fault = GetParam().fault;
-  if (!is_of_tensor_parallelism(fault) || fault == Fault::kSequenceOffsetDropped) return;
   const VerifyReport report = verify_tensor(FaultSet().enable(fault), /*sequence=*/false);
   EXPECT_FALSE(report.pass) << GetParam().name;
   EXPECT_TRUE(breaks(report, rule_that_sees(fault))) << report.failure();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()),
-                         [](const auto& instance) {
-                           std::string name(instance.param.name);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+const auto kName = [](const auto& instance) {
+  std::string name(instance.param.name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+};
+INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()), kName);
+INSTANTIATE_TEST_SUITE_P(WholeSequences, TensorFault, ::testing::ValuesIn(tensor_faults()), kName);
 
 // Without a fault the same experiments pass, so each failure above is the fault's.
 TEST(PlantedFaults, AreOffUnlessAskedFor) {

@@ -17,7 +17,7 @@ SelfAttention::SelfAttention(const ModelConfig& config, const ModelOptions& opti
       dropout_(config.attention_dropout, RandomOperation::kAttentionDropout, layer, options) {
   const int64_t d = config.hidden_size, heads = config.num_attention_heads;
   const int64_t groups = config.num_query_groups, ranks = options.tensor.size();
-  const int64_t copies = ranks > groups ? ranks / groups : 1;
+  const int64_t copies = key_value_copies(config, ranks);
   const bool has_bias = config.linear_bias || config.qkv_bias;
   const LinearSize kv{groups * head_size_, d, has_bias};
   qkv_.add(parameters.column_parallel(name + "q_proj", {heads * head_size_, d, has_bias}));

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "sevenfold/core/error.h"
 #include "sevenfold/nn/autograd.h"
 #include "sevenfold/nn/internal/elements.h"
 #include "sevenfold/nn/kernels.h"
@@ -47,6 +48,11 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
 at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& anchor, const Parameter& table,
                      int64_t first_row) {
+  const int64_t vocabulary = table.spec().global_shape[0];
+  SEVENFOLD_CHECK(tokens.numel() == 0 || (tokens.min().item<int64_t>() >= 0 &&
+                                          tokens.max().item<int64_t>() < vocabulary),
+                  "tokens {} to {} of a vocabulary of {}", tokens.min().item<int64_t>(),
+                  tokens.max().item<int64_t>(), vocabulary);
   const at::Tensor index = first_row == 0 ? tokens.contiguous() : tokens - first_row;
   return EmbeddingFunction::apply(anchor, index, &table);
 }

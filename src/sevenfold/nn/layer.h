@@ -28,7 +28,8 @@ struct Microbatch {
 
 // What passes between layers, and between stages.
 struct Boundary {
-  at::Tensor hidden_BTD;  // undefined before the embedding and after the head
+  // Undefined before the embedding and after the head; with sequence parallelism this rank's part.
+  at::Tensor hidden_BTD;
 };
 
 // A value that the objective adds up, with the gradient that seeds its backward pass: the loss, and
@@ -51,8 +52,8 @@ struct LayerInput {
   WeightGradients* weight_gradients = nullptr;
 };
 
-// A piece of the model that runs forward in one go and backward in one go. Does not know which rank
-// it is on.
+// A piece of the model that runs forward in one go and backward in one go. Of the
+// ranks it knows its tensor-parallel group only.
 class Layer {
  public:
   virtual ~Layer() = default;

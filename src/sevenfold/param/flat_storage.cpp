@@ -14,6 +14,18 @@ int64_t local_elements(const Parameter& parameter, const RankContext& rank) {
   return local_slice(parameter.spec(), *rank.mesh, rank.coordinates).num_elements();
 }
 
+// Of the fullest rank: all ranks must cut the same buckets, also where their parts differ by a row.
+int64_t largest_local_elements(const ShardSpec& spec, const Mesh& mesh) {
+  int64_t elements = spec.num_elements();
+  for (const AxisPlacement& placement : spec.placements) {
+    if (placement.dim < 0) continue;
+    const int64_t size = spec.global_shape[static_cast<size_t>(placement.dim)];
+    const int64_t parts = mesh.shape().degree(placement.axis) / placement.copies;
+    elements = elements / size * ((size + parts - 1) / parts);
+  }
+  return elements;
+}
+
 // Cuts the order of completion into buckets; storage comes afterwards.
 std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                    const RankContext& rank, int64_t bucket_elements) {
@@ -35,7 +47,7 @@ std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& l
       }
       open.parameters.push_back(parameter);
       open.last_layer = layer;
-      open_elements += local_elements(*parameter, rank);
+      open_elements += largest_local_elements(parameter->spec(), *rank.mesh);
     }
     if (open_elements >= bucket_elements) {
       buckets.push_back(std::move(open));

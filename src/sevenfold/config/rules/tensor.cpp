@@ -11,13 +11,12 @@ constexpr const char* kTp = "tensor_model_parallel_size";
 void check_head_split(const Parameters& parameters, const ModelConfig& model, int64_t tp) {
   if (model.num_attention_heads % tp != 0)
     raise_rule("heads.divisible", "config: {} does not divide num_attention_heads={}; use {}",
-               parameters.where("tensor_model_parallel_size"), model.num_attention_heads,
+               parameters.where(kTp), model.num_attention_heads,
                divisor_list(model.num_attention_heads));
   if (model.num_query_groups % tp != 0 && tp % model.num_query_groups != 0)
     raise_rule("groups.divisible",
                "config: {} is neither a divisor nor a multiple of num_query_groups={}; use {}",
-               parameters.where("tensor_model_parallel_size"), model.num_query_groups,
-               divisor_list(model.num_query_groups));
+               parameters.where(kTp), model.num_query_groups, divisor_list(model.num_query_groups));
 }
 
 void check_feed_forward_split(const Parameters& parameters, const ModelConfig& model, int64_t tp) {

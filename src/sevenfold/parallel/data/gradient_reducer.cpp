@@ -35,8 +35,8 @@ void GradientReducer::layer_complete(int64_t layer) {
     if (bucket.last_layer == layer) start(bucket);
 }
 
-// Small (norms, biases, copies of keys and values), so it is waited for: the ranks of the group are
-// in the same layer.
+// Norms, biases, learned positions, copies of keys and values: small beside the bucket, and the
+// ranks of the group are in the same layer, so that it is waited for.
 void GradientReducer::sum_inside_tensor_group(Bucket& bucket) {
   for (const TensorSum& sum : bucket.tensor_sums)
     if (!is_left_out(sum, rank_.faults))
@@ -49,6 +49,8 @@ void GradientReducer::start(Bucket& bucket) {
   sum_inside_tensor_group(bucket);
   if (rank_.faults.has(Fault::kDataParallelSumMissing)) return;
   pending_.push_back(group_.all_reduce(bucket.gradients));
+  // Waited for, so that the fault does the same whenever the ranks get here.
+  if (rank_.faults.has(Fault::kReduceBeforeLastMicrobatch)) pending_.back().wait();
 }
 
 void GradientReducer::finish() {

@@ -7,9 +7,10 @@
 
 namespace sevenfold {
 
-// Replicated data parallelism (guide, chapter 2): every rank holds the whole model, reads its own
-// samples, and gradients are summed before the optimizer step. Summed, not averaged: the loss is
-// seeded with one over the tokens of the global batch, so no divisor exists here.
+// Replicated data parallelism (guide, chapter 2): every rank of a data-parallel group holds the
+// same part of the model, reads its own samples, and gradients are summed before the optimizer
+// step. Summed, not averaged: the loss is seeded with one over the tokens of the global batch, so
+// no divisor exists here.
 //
 // Gradients of which tensor-parallel ranks hold parts (their ShardSpecs say so) are summed inside
 // that group first. A bucket is summed as soon as the layer that adds to it last has run backward,

@@ -92,7 +92,7 @@ struct ScatteringRowFunction : torch::autograd::Function<ScatteringRowFunction> 
     const auto& weight = internal::saved_pointer<const std::vector<Parameter*>>(context, "weight");
     auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
     const auto& tensor = internal::saved_pointer<const TensorParallel>(context, "tensor");
-    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor x = context->get_saved_variables()[0].detach();
     const at::Tensor part = d_outputs[0].detach();
     const at::Tensor dy = rows_of(SequenceGather(part, tensor).wait());
     const at::Tensor dx = linear_input_gradient({dy}, weight);

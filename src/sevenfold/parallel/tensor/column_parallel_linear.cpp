@@ -30,7 +30,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
         internal::saved_pointer<const std::vector<Parameter*>>(context, "weights");
     auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
     const auto& tensor = internal::saved_pointer<const TensorParallel>(context, "tensor");
-    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor x = context->get_saved_variables()[0].detach();
     for (at::Tensor& dy : d_outputs) dy = dy.contiguous();
     const at::Tensor dx = linear_input_gradient(d_outputs, weights);
     Work sum = start_sum(dx, tensor);

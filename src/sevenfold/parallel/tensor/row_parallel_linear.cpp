@@ -12,6 +12,13 @@ namespace {
 using internal::AutogradContext;
 using internal::variable_list;
 
+// In place.
+void sum_over_tp(const at::Tensor& y, const TensorParallel& tensor) {
+  if (!tensor.is_split() || tensor.faults.has(Fault::kTensorSumMissing)) return;
+  tensor.group->all_reduce(y).wait();
+  if (tensor.faults.has(Fault::kTensorSumTwice)) tensor.group->all_reduce(y).wait();
+}
+
 struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::vector<Parameter*>* weight, WeightGradients* gradients,
@@ -27,7 +34,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const auto& weight = internal::saved_pointer<const std::vector<Parameter*>>(context, "weight");
     auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
-    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor x = context->get_saved_variables()[0].detach();
     const at::Tensor dy = d_outputs[0].contiguous();
     gradients.add(weight, {dy}, [x] { return x; });
     return {linear_input_gradient({dy}, weight), at::Tensor(), at::Tensor(), at::Tensor()};
@@ -70,12 +77,6 @@ at::Tensor scatter_to_tp(const at::Tensor& x, const TensorParallel& tensor) {
 
 at::Tensor reduce_from_tp(const at::Tensor& x, const TensorParallel& tensor) {
   return tensor.is_split() ? ReduceFunction::apply(x, &tensor) : x;
-}
-
-void sum_over_tp(const at::Tensor& y, const TensorParallel& tensor) {
-  if (!tensor.is_split() || tensor.faults.has(Fault::kTensorSumMissing)) return;
-  tensor.group->all_reduce(y).wait();
-  if (tensor.faults.has(Fault::kTensorSumTwice)) tensor.group->all_reduce(y).wait();
 }
 
 }  // namespace sevenfold

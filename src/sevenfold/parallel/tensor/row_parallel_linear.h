@@ -28,7 +28,4 @@ at::Tensor scatter_to_tp(const at::Tensor& x, const TensorParallel& tensor);
 // gradient on, the same on every rank.
 at::Tensor reduce_from_tp(const at::Tensor& x, const TensorParallel& tensor);
 
-// Sums y over the ranks, in place; what the planted faults change.
-void sum_over_tp(const at::Tensor& y, const TensorParallel& tensor);
-
 }  // namespace sevenfold

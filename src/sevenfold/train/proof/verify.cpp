@@ -26,15 +26,17 @@ double largest(const at::Tensor& values) {
   return values.numel() == 0 ? 0.0 : values.abs().max().item<double>();
 }
 
+// factor: what the layout's gradients are multiplied by, where its loss scale is another.
 void compare_gradients(const std::map<std::string, at::Tensor>& reference,
-                       const std::map<std::string, at::Tensor>& layout, VerifyReport& report) {
+                       const std::map<std::string, at::Tensor>& layout, double factor,
+                       VerifyReport& report) {
   double all = 0.0;
   for (const auto& [name, gradient] : reference) all = std::max(all, largest(gradient));
   for (const auto& [name, gradient] : reference) {
     const auto found = layout.find(name);
     SEVENFOLD_CHECK(found != layout.end(), "no rank of the layout holds {}", name);
     const double scale = std::max(largest(gradient), kGradientFloor * all);
-    double difference = largest(found->second - gradient);
+    double difference = largest(found->second * factor - gradient);
     if (scale > 0.0) difference /= scale;
     if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
     if (report.worst_parameter.empty() || difference > report.max_gradient_difference) {
@@ -53,7 +55,8 @@ void compare(const LayoutTrace& reference, const LayoutTrace& layout, VerifyRepo
         std::max(report.max_loss_difference, relative_difference(one.loss, many.loss));
     report.max_norm_difference = std::max(
         report.max_norm_difference, relative_difference(one.gradient_norm, many.gradient_norm));
-    compare_gradients(reference.gradients[step], layout.gradients[step], report);
+    compare_gradients(reference.gradients[step], layout.gradients[step],
+                      one.loss_scale / many.loss_scale, report);
   }
 }
 
@@ -68,9 +71,11 @@ Differences twice_the_rounding(const LayoutTrace& wide, const LayoutTrace& refer
                                double tolerance) {
   VerifyReport own;
   compare(wide, reference, own);
-  return {std::max(tolerance, 2 * own.max_loss_difference),
-          std::max(tolerance, 2 * own.max_norm_difference),
-          std::max(tolerance, 2 * own.max_gradient_difference)};
+  const auto allowed = [&](double difference) {
+    return std::isfinite(difference) ? std::max(tolerance, 2 * difference) : tolerance;
+  };
+  return {allowed(own.max_loss_difference), allowed(own.max_norm_difference),
+          allowed(own.max_gradient_difference)};
 }
 
 int64_t round_up(int64_t value, int64_t multiple) {
