@@ -242,6 +242,10 @@ TEST(DataParallelRules, AskForWhatIsGatheredAndCut) {
        "overlap.gather",
        "there are no weights to gather"},
       {{"use_torch_fsdp2=true"}, "sharding.one", "use use_distributed_optimizer=false"},
+      {{"use_torch_fsdp2=true", "use_distributed_optimizer=false",
+        "data_parallel_sharding_strategy=optim"},
+       "sharding.one",
+       "use data_parallel_sharding_strategy=no_shard"},
       {{"num_distributed_optimizer_instances=3", "sevenfold.ranks=4"},
        "sharding.replicas",
        "data-parallel size 4 x context_parallel_size 1 = 4; use 1, 2 or 4"},
@@ -251,6 +255,8 @@ TEST(DataParallelRules, AskForWhatIsGatheredAndCut) {
       {{"optimizer_cpu_offload=true"}, "optimizer.offload", "use_precision_aware_optimizer=true"},
   });
   expect_accepted({{"overlap_param_gather=true", "overlap_grad_reduce=true"},
+                   {"overlap_param_gather=true", "overlap_grad_reduce=true",
+                    "use_distributed_optimizer=false", "data_parallel_sharding_strategy=optim"},
                    {"use_torch_fsdp2=true", "use_distributed_optimizer=false"}});
 }
 

@@ -175,10 +175,27 @@ TEST(LoadConfig, NotesWhatItChanges) {
   const Config config = load_text(small_llama());
   for (const char* text :
        {"sequence_parallel=true: switched off because tensor_model_parallel_size is 1",
-        "use_distributed_optimizer=true: accepted",
         "calculate_per_token_loss=false: the loss is nevertheless the mean over all unmasked "
         "tokens"})
     EXPECT_THAT(config.notices, Contains(Field(&Notice::text, HasSubstr(text)))) << text;
+}
+
+TEST(ZeroStage, FollowsFromTheStrategyOrTheDistributedOptimizer) {
+  const auto stage = [](const std::vector<std::string>& overrides) {
+    const Config config = load_text(small_llama(), overrides);
+    EXPECT_THAT(config.unsupported, ::testing::IsEmpty());
+    return config.parallel.zero;
+  };
+  const std::string off = "use_distributed_optimizer=false";
+  EXPECT_EQ(stage({}), ZeroStage::kOptimizer) << "the preset's default";
+  EXPECT_EQ(stage({off}), ZeroStage::kNone);
+  EXPECT_EQ(stage({off, "data_parallel_sharding_strategy=optim"}), ZeroStage::kOptimizer);
+  EXPECT_EQ(stage({"data_parallel_sharding_strategy=optim_grads"}), ZeroStage::kGradients);
+  const Config third =
+      load_text(small_llama(), {"data_parallel_sharding_strategy=optim_grads_params"});
+  ASSERT_EQ(third.unsupported.size(), 1U);
+  EXPECT_THAT(third.unsupported[0].text, HasSubstr("(ZeRO-3) are not supported yet; use "
+                                                   "data_parallel_sharding_strategy=optim_grads"));
 }
 
 TEST(LoadConfig, RefusesWhatIsNotThereYet) {

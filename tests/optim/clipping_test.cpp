@@ -78,5 +78,17 @@ TEST(GradientNorm, CountsEachLogicalElementOnceOverTheModelParallelRanks) {
   });
 }
 
+// Four data-parallel ranks own 3, 4, nothing and 12 of one parameter.
+TEST(GradientNorm, AddsTheShardsOfTheDataParallelRanks) {
+  run_ranks(Mesh(MeshShape{.dp = 4}), ClusterOptions{}, [](RankContext& context) {
+    const auto cut = with_gradient(replicated_spec({3}), at::full({3}, 1e6, at::kDouble));
+    const double values[] = {3.0, 4.0, 0.0, 12.0};
+    const int64_t own = context.rank == 2 ? 0 : 1, begin = context.rank - context.rank / 3;
+    cut->own({begin, begin + own}, at::full({own}, values[context.rank], at::kDouble));
+    EXPECT_EQ(gradient_norm({cut.get()}, context, "world"), 13.0);
+    EXPECT_EQ(zeros_in_gradient({cut.get()}, context, "world"), 0);
+  });
+}
+
 }  // namespace
 }  // namespace sevenfold

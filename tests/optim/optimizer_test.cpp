@@ -116,13 +116,14 @@ TEST(Optimizer, DecaysMatricesButNotVectors) {
   }
 }
 
-TEST(Optimizer, KeepsStatesOfTheParametersShapeAndNoMore) {
+TEST(Optimizer, KeepsAStateOfEachElementAndNoMore) {
   const auto parameter = make_parameter("w", {kRows, kColumns}, at::kFloat);
   const auto names_of = [&](const OptimizerConfig& config) {
     std::vector<std::string> names;
     const auto optimizer = make_optimizer(config, {parameter.get()});
     for (const OptimizerState& state : optimizer->states(*parameter)) {
-      EXPECT_EQ(state.tensor.sizes(), parameter->weight().sizes());
+      EXPECT_EQ(state.range, (ElementRange{0, kRows * kColumns}));
+      EXPECT_EQ(state.tensor.sizes(), (std::vector<int64_t>{kRows * kColumns}));
       EXPECT_EQ(state.tensor.scalar_type(), at::kFloat);
       names.emplace_back(state.name);
     }
@@ -165,6 +166,10 @@ TEST(Optimizer, UpdatesWeightsThatWereBoundAfterItWasMade) {
 // 16-bit weights: the same steps as in fp32, on a master copy, and its values rounded.
 class MasterWeights : public ::testing::TestWithParam<at::ScalarType> {};
 
+at::Tensor flat(const at::Tensor& tensor) {
+  return tensor.reshape({-1});
+}
+
 std::unique_ptr<Parameter> with_16_bit_weight(const at::Tensor& start, at::ScalarType type) {
   auto parameter =
       std::make_unique<Parameter>("w", ParameterKind::kMatrix, replicated_spec({kRows, kColumns}));
@@ -180,8 +185,8 @@ TEST_P(MasterWeights, TakeTheStepsOfFp32AndRoundOnce) {
     const at::Tensor master = optimizer->full_weight(*reduced);
     EXPECT_EQ(optimizer->states(*reduced).back().name, "master_weight");
     EXPECT_TRUE(master.is_same(optimizer->states(*reduced).back().tensor));
-    EXPECT_TRUE(at::equal(master, reduced->weight().to(at::kFloat)));
-    master.copy_(start);  // the unrounded start values
+    EXPECT_TRUE(at::equal(master, flat(reduced->weight()).to(at::kFloat)));
+    master.copy_(flat(start));  // the unrounded start values
 
     const auto full = make_parameter("w", {kRows, kColumns}, at::kFloat);
     full->weight().copy_(start);
@@ -190,10 +195,11 @@ TEST_P(MasterWeights, TakeTheStepsOfFp32AndRoundOnce) {
     for (int step = 0; step < 3; ++step) {
       for (Optimizer* each : {optimizer.get(), reference.get()})
         each->step({.lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5});
-      EXPECT_TRUE(at::equal(master, full->weight())) << "other bits than fp32";
-      EXPECT_TRUE(at::equal(reduced->weight(), master.to(GetParam())));
+      EXPECT_TRUE(at::equal(master, flat(full->weight()))) << "other bits than fp32";
+      EXPECT_TRUE(at::equal(flat(reduced->weight()), master.to(GetParam())));
     }
-    EXPECT_FALSE(at::equal(master, reduced->weight().to(at::kFloat))) << "nothing was rounded";
+    EXPECT_FALSE(at::equal(master, flat(reduced->weight()).to(at::kFloat)))
+        << "nothing was rounded";
   }
 }
 
@@ -222,6 +228,37 @@ TEST_P(MasterWeights, AreBookedAsOneStateMore) {
       optimizer->step({.lr = 0.1});
       EXPECT_EQ(context.memory.peak(MemoryCategory::kOptimizer), bytes);
     });
+  }
+}
+
+// Three owners of a third each, cut inside a row, one more of nothing: together the bits of one
+// owner of all; weights that a rank does not own stay as they are.
+TEST_P(MasterWeights, OfShardsTakeTheStepsOfTheWhole) {
+  constexpr int64_t kElements = kRows * kColumns;
+  for (const OptimizerConfig& config : {adamw_config(), sgd_config(0.9)}) {
+    const at::Tensor start = uniform_tensor("start", {kRows, kColumns}, at::kFloat);
+    const auto whole = with_16_bit_weight(start, GetParam());
+    const auto reference = make_optimizer(config, {whole.get()});
+    for (int step = 0; step < 3; ++step) reference->step({.lr = 0.01, .weight_decay = 0.1});
+    for (const ElementRange range :
+         std::vector<ElementRange>{{0, 44}, {44, 88}, {88, kElements}, {kElements, kElements}}) {
+      const auto part = with_16_bit_weight(start, GetParam());
+      const at::Tensor before = flat(part->weight()).clone();
+      part->own(range, flat(part->gradient()).narrow(0, range.begin, range.size()));
+      const auto optimizer = make_optimizer(config, {part.get()});
+      for (int step = 0; step < 3; ++step) optimizer->step({.lr = 0.01, .weight_decay = 0.1});
+      const auto owned = [&](const at::Tensor& of) {
+        return flat(of).narrow(0, range.begin, range.size());
+      };
+      EXPECT_TRUE(at::equal(part->owned_weight(), owned(whole->weight())));
+      for (const OptimizerState& state : optimizer->states(*part)) {
+        EXPECT_EQ(state.range, range);
+        EXPECT_EQ(state.tensor.numel(), range.size());
+      }
+      EXPECT_TRUE(at::equal(optimizer->full_weight(*part), owned(reference->full_weight(*whole))));
+      owned(part->weight()).copy_(owned(before));
+      EXPECT_TRUE(at::equal(flat(part->weight()), before)) << "wrote what others own";
+    }
   }
 }
 

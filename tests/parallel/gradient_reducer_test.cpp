@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/threads/cluster.h"
 
 namespace sevenfold {
@@ -37,6 +38,88 @@ TEST(GradientReducer, SumsOverContextParallelRanksToo) {
     reducer.layer_complete(0);
     reducer.finish();
     EXPECT_TRUE(at::equal(only->gradient(), at::full({3}, 4.0, at::kDouble)));
+  });
+}
+
+// Three ranks and buckets of 7 and 2 elements: shards of 2, 2 and 3, and of 0, 1 and 1.
+TEST(EvenCut, GivesSizesThatDifferByOneAtMost) {
+  EXPECT_EQ(even_cut(7, 3), (std::vector<int64_t>{2, 2, 3}));
+  EXPECT_EQ(even_cut(2, 3), (std::vector<int64_t>{0, 1, 1}));
+  EXPECT_EQ(even_cut(6, 1), (std::vector<int64_t>{6}));
+}
+
+class ShardedGradients : public ::testing::TestWithParam<ZeroStage> {};
+
+TEST_P(ShardedGradients, AreTheSumsOfWhatEachRankOwns) {
+  install_allocator();
+  run_ranks(Mesh({.dp = 3}), {}, [](RankContext& rank) {
+    const MemoryScope scope(&rank.memory, MemoryCategory::kActivations);
+    const auto first = parameter("first", 3), second = parameter("second", 4);
+    const auto high = parameter("high", 2);
+    std::vector<Bucket> buckets = build_buckets({{first.get(), second.get()}, {high.get()}}, rank,
+                                                at::kDouble, 1, GetParam());
+    const std::vector<ElementRange> of_first = {{0, 2}, {2, 3}, {3, 3}};
+    const std::vector<ElementRange> of_second = {{0, 0}, {0, 1}, {1, 4}};
+    const std::vector<ElementRange> of_high = {{0, 0}, {0, 1}, {1, 2}};
+    const auto at = static_cast<size_t>(rank.rank);
+    EXPECT_EQ(first->owned(), of_first[at]);
+    EXPECT_EQ(second->owned().size(), of_second[at].size());
+    EXPECT_EQ(high->owned().size(), of_high[at].size());
+    GradientReducer reducer(buckets, rank, GetParam());
+    reducer.begin_step();
+    for (const double microbatch : {1.0, 10.0}) {
+      const bool is_last = microbatch == 10.0;
+      reducer.begin_backward();
+      high->gradient().add_(microbatch);
+      if (is_last || reducer.reduces_every_microbatch()) reducer.layer_complete(1);
+      first->gradient().add_(at::arange(3, at::kDouble) * microbatch);
+      second->gradient().add_(at::arange(3, 7, at::kDouble) * microbatch);
+      if (is_last || reducer.reduces_every_microbatch()) reducer.layer_complete(0);
+    }
+    reducer.finish();
+    EXPECT_TRUE(
+        at::equal(high->owned_gradient(), at::full({high->owned().size()}, 33.0, at::kDouble)));
+    const at::Tensor sums = at::arange(7, at::kDouble) * 33.0;
+    const int64_t begin = std::vector<int64_t>{0, 2, 4}[at];
+    EXPECT_TRUE(at::equal(at::cat({first->owned_gradient(), second->owned_gradient()}),
+                          sums.narrow(0, begin, rank.rank == 2 ? 3 : 2)));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, ShardedGradients,
+                         ::testing::Values(ZeroStage::kOptimizer, ZeroStage::kGradients),
+                         [](const auto& instance) {
+                           return instance.param == ZeroStage::kOptimizer ? "one" : "two";
+                         });
+
+// Stage 2: from the first to the last of its layers' backward, as communication.
+TEST(LentGradients, LiveWhileLayersAddToThem) {
+  install_allocator();
+  run_ranks(Mesh({.dp = 2}), {}, [](RankContext& rank) {
+    const MemoryScope scope(&rank.memory, MemoryCategory::kActivations);
+    const auto table = parameter("table", 10), middle = parameter("middle", 6);
+    std::vector<Bucket> buckets = build_buckets({{table.get()}, {middle.get()}, {table.get()}},
+                                                rank, at::kFloat, 1, ZeroStage::kGradients);
+    GradientReducer reducer(buckets, rank, ZeroStage::kGradients);
+    const auto lent = [&] { return rank.memory.live(MemoryCategory::kCommunication) / 4; };
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kGradients), (5 + 3) * 4);
+    reducer.begin_step();
+    EXPECT_EQ(lent(), 0);
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      reducer.begin_backward();
+      EXPECT_EQ(lent(), 10);
+      EXPECT_FALSE(middle->gradient().defined());
+      reducer.layer_complete(2);
+      EXPECT_EQ(lent(), 16);
+      EXPECT_EQ(middle->gradient().sum().item<float>(), 0.0f);
+      reducer.layer_complete(1);
+      EXPECT_EQ(lent(), 10) << "the table waits for its other layer";
+      reducer.layer_complete(0);
+      EXPECT_EQ(lent(), 0);
+    }
+    reducer.finish();
+    EXPECT_FALSE(table->gradient().defined());
+    EXPECT_EQ(rank.traffic.of_group("dp-cp").bytes_sent, 2 * (5 + 3) * 4);
   });
 }
 

@@ -69,5 +69,23 @@ TEST_F(FlatStorage, GivesATiedTableABucketOfItsOwnCompletedByTheLowestUser) {
   EXPECT_EQ(total, 8 + 3 + 2) << "a tied table is stored once";
 }
 
+// Seven rows on two tensor-parallel ranks, 3 and 4: buckets end at the same layer on both, or the
+// two would sum different ones.
+TEST(FlatStorageOfUnevenParts, EndsBucketsWhereTheOtherRanksDo) {
+  for (const int64_t tp : {0, 1}) {
+    const Mesh mesh(MeshShape{.tp = 2, .etp = 2});
+    RankContext rank;
+    rank.mesh = &mesh;
+    rank.coordinates = mesh.coordinates(tp);
+    Parameter rows(
+        "rows", ParameterKind::kTable,
+        {.global_shape = {7, 2}, .placements = {{.axis = Axis::kTp, .dim = 0, .is_uneven = true}}});
+    Parameter below("below", ParameterKind::kMatrix, replicated_spec({3}));
+    const auto buckets = build_buckets({{&below}, {&rows}}, rank, at::kFloat, 8);
+    ASSERT_EQ(buckets.size(), 2U) << "tp " << tp;
+    EXPECT_EQ(buckets[0].weights.numel(), tp == 0 ? 6 : 8);
+  }
+}
+
 }  // namespace
 }  // namespace sevenfold

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "parity/tensor_cases.h"
+#include "parity/zero_cases.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
@@ -48,6 +49,21 @@ VerifyReport verify_tensor(FaultSet faults, bool sequence) {
                        {.steps = 2, .faults = faults});
 }
 
+// Three owners, whose shards of the tied table differ in size.
+VerifyReport verify_zero(FaultSet faults, int64_t stage) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::zero_experiment(
+      directory, {.stage = stage, .dp = 3, .accumulation = 2, .tied = true});
+  return verify_layout(proof_config(experiment.config), *experiment.data,
+                       {.steps = 2, .faults = faults});
+}
+
+bool is_of_zero(Fault fault) {
+  return fault == Fault::kShardNormNotSummed || fault == Fault::kLastShardNotUpdated ||
+         fault == Fault::kWeightsNotGathered;
+}
+
 bool is_of_tensor_parallelism(Fault fault) {
   switch (fault) {
     case Fault::kTensorIgnored:
@@ -68,6 +84,7 @@ bool is_of_tensor_parallelism(Fault fault) {
 VerifyReport verify_with(Fault fault) {
   const FaultSet faults = FaultSet().enable(fault);
   if (is_of_tensor_parallelism(fault)) return verify_tensor(faults, /*sequence=*/true);
+  if (is_of_zero(fault)) return verify_zero(faults, 1);
   switch (fault) {
     case Fault::kDropoutRedrawn:
     case Fault::kDropoutKeyedByRow:
@@ -88,11 +105,13 @@ Rule rule_that_sees(Fault fault) {
     case Fault::kLossNotSummed:
       return Rule::kLoss;
     case Fault::kTiedTableCountedTwice:
+    case Fault::kShardNormNotSummed:
       return Rule::kNorm;
     case Fault::kStartPerRank:
     case Fault::kReplicaNotUpdated:
     case Fault::kNormOfLocalGradient:
     case Fault::kReduceBeforeLastMicrobatch:
+    case Fault::kWeightsNotGathered:
       return Rule::kReplicas;
     case Fault::kDataParallelSumMissing:
     case Fault::kTensorIgnored:
@@ -143,6 +162,23 @@ TEST_P(TensorFault, IsCaughtWithWholeSequencesToo) {
   const VerifyReport report = verify_tensor(FaultSet().enable(fault), /*sequence=*/false);
   EXPECT_FALSE(report.pass) << GetParam().name;
   EXPECT_TRUE(breaks(report, rule_that_sees(fault))) << report.failure();
+}
+
+// Where each rank owns a shard, copies do not give a mistake away: a replica that skips its step,
+// and sums and divisors that are wrong alike on all ranks.
+TEST(PlantedFaultsWithZero, AreCaughtInEachStage) {
+  for (const int64_t stage : {1, 2}) {
+    for (const Fault fault :
+         {Fault::kShardNormNotSummed, Fault::kLastShardNotUpdated, Fault::kWeightsNotGathered,
+          Fault::kDivisorTwice, Fault::kDataParallelSumTwice, Fault::kDataParallelSumMissing,
+          Fault::kReplicaNotUpdated, Fault::kNormOfLocalGradient, Fault::kTiedTableCountedTwice,
+          Fault::kTiedGradientDropped}) {
+      const VerifyReport report = verify_zero(FaultSet().enable(fault), stage);
+      EXPECT_FALSE(report.pass) << "stage " << stage << " " << FaultSet().enable(fault).to_string();
+    }
+    const VerifyReport report = verify_zero({}, stage);
+    EXPECT_TRUE(report.pass) << report.failure();
+  }
 }
 
 const auto kName = [](const auto& instance) {

@@ -16,7 +16,8 @@ at::Tensor gradients_of(const std::vector<Row>& rows, int* reductions = nullptr)
   SmallLlama llama([&](const at::Tensor&) {
     if (reductions) ++*reductions;
   });
-  execute(rows, *llama.chunk, {llama.microbatch(0), llama.microbatch(1)}, {});
+  execute(rows, *llama.chunk, *llama.reducer, {llama.microbatch(0), llama.microbatch(1)},
+          llama.rank);
   return llama.all_gradients();
 }
 
@@ -64,7 +65,7 @@ TEST(Execute, WeighsLossesByTrainedTokens) {
     microbatches.push_back(llama.microbatch(static_cast<int64_t>(microbatches.size())));
     microbatches.back().trained_tokens = tokens;
   }
-  execute(one_f_one_b(1, 8).rows[0], chunk, microbatches, {});
+  execute(one_f_one_b(1, 8).rows[0], chunk, *llama.reducer, microbatches, llama.rank);
   EXPECT_NEAR(chunk.loss_sum().item<double>() / 126.0, 3.047619, 5e-7);
 }
 

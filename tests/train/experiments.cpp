@@ -36,6 +36,7 @@ nlohmann::json m0_overrides() {
           {"attention_dropout", 0.0},
           {"hidden_dropout", 0.0},
           {"bf16", false},
+          {"use_distributed_optimizer", false},
           {"eod_mask_loss", true},
           {"calculate_per_token_loss", true},
           {"seed", 1234}};

@@ -22,6 +22,10 @@ TEST(ResidentBytes, CountWeightsGradientsAndStatesOfAllRanks) {
   Config reduced = adam;  // 2 bytes of weight; gradient, two moments and a master weight of 4
   reduced.run.precision = Precision::kBf16;
   EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4) * 2);
+  reduced.parallel.zero = ZeroStage::kOptimizer;  // states once
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * ((2 + 4) * 2 + 3 * 4));
+  reduced.parallel.zero = ZeroStage::kGradients;  // gradients too
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 * 2 + 4 * 4));
 }
 
 TEST(CheckFitsMachine, RefusesWhatTheMachineCannotHold) {

@@ -29,7 +29,7 @@ std::string message_after(
       const auto optimizer = make_optimizer({.kind = OptimizerKind::kAdamW}, parameters);
       optimizer->step({.lr = 0.1});
       if (rank.rank == 2) disturb(*second, *optimizer);
-      check_replicas(parameters, *optimizer, rank, 7);
+      check_replicas(parameters, *optimizer, /*is_sharded=*/false, rank, 7);
     });
   } catch (const Error& error) {
     message = error.what();

@@ -239,8 +239,16 @@ struct KeyCounts {
   int64_t unknown = 0;
 };
 
+// What data-parallel ranks (dp x cp) keep a share of instead of a copy: Rajbhandari et al. 2020.
+enum class ZeroStage : uint8_t {
+  kNone,       // copies of everything
+  kOptimizer,  // stage 1: optimizer states, master weights among them
+  kGradients,  // stage 2: summed gradients too
+};
+
 // How layers are cut over the ranks, beside the degrees of the mesh.
 struct ParallelConfig {
+  ZeroStage zero = ZeroStage::kNone;
   bool sequence = false;       // sequence parallelism; only with tp above 1
   bool tensor_overlap = true;  // collectives of a backward pass run while weight gradients do
 };

@@ -58,6 +58,12 @@ const std::vector<FaultInfo>& all_faults() {
        "the rows that pad a vocabulary take part in the softmax"},
       {Fault::kSequenceOffsetDropped, "sequence-shard-offset",
        "dropout on sequence shards is drawn as if each were the first"},
+      {Fault::kShardNormNotSummed, "shard-norm-not-summed",
+       "with ZeRO the norm is that of one rank's shard"},
+      {Fault::kLastShardNotUpdated, "last-shard-not-updated",
+       "with ZeRO the rank with the last shard skips its optimizer step"},
+      {Fault::kWeightsNotGathered, "weights-not-gathered",
+       "with ZeRO each rank keeps the old weights of the others' shards"},
   };
   return kFaults;
 }

@@ -44,6 +44,9 @@ enum class Fault : uint8_t {
   kPaddedRowsInSoftmax,           // the rows that pad a vocabulary take part in the softmax
   kSequenceOffsetDropped,  // sequence parallelism draws dropout as if each rank had the first
                            // tokens
+  kShardNormNotSummed,     // with ZeRO the norm is that of one rank's shard
+  kLastShardNotUpdated,    // with ZeRO the rank with the last shard skips its optimizer step
+  kWeightsNotGathered,     // with ZeRO each rank goes on with the old weights of the others' shards
 };
 
 struct FaultInfo {

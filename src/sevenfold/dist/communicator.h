@@ -53,10 +53,11 @@ class Communicator {
   virtual Work all_reduce(at::Tensor tensor) = 0;
   virtual Work all_reduce_max(at::Tensor tensor) = 0;
   // input [sum of sizes], output [sizes[rank()]]: output = this rank's slice of the sum. sizes:
-  // elements per member, equal shares when empty.
+  // elements per member, equal shares when empty. The output may be that slice of the input.
   virtual Work reduce_scatter(at::Tensor output, at::Tensor input,
                               std::vector<int64_t> sizes = {}) = 0;
-  // input [sizes[rank()]], output [sum of sizes]: the members' inputs in rank order.
+  // input [sizes[rank()]], output [sum of sizes]: the members' inputs in rank order. The input may
+  // be this rank's slice of the output.
   virtual Work all_gather(at::Tensor output, at::Tensor input, std::vector<int64_t> sizes = {}) = 0;
   // Elements input_sizes[i] go to member i, output_sizes[i] come from it.
   virtual Work all_to_all(at::Tensor output, at::Tensor input, std::vector<int64_t> output_sizes,

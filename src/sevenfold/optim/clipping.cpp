@@ -31,32 +31,34 @@ double sum_over_group(double value, Communicator& group) {
 // ranks.
 template <typename Of>
 double sum_over_model(const std::vector<Parameter*>& parameters, RankContext& context,
-                      const Of& of) {
+                      const std::string& group, const Of& of) {
   double total = 0.0;
   for (const Parameter* parameter : parameters)
     if (counts_in_norm(parameter->spec(), *context.mesh, context.coordinates))
       total += of(*parameter);
-  return sum_over_group(total, context.group("tp-pp"));
+  return sum_over_group(total, context.group(group));
 }
 
 }  // namespace
 
-double gradient_norm(const std::vector<Parameter*>& parameters, RankContext& context) {
-  return std::sqrt(sum_over_model(parameters, context, [](const Parameter& parameter) {
-    return sum_of_squares(parameter.gradient(), parameter);
+double gradient_norm(const std::vector<Parameter*>& parameters, RankContext& context,
+                     const std::string& group) {
+  return std::sqrt(sum_over_model(parameters, context, group, [](const Parameter& parameter) {
+    return sum_of_squares(parameter.owned_gradient(), parameter);
   }));
 }
 
 double weight_norm(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
-                   RankContext& context) {
-  return std::sqrt(sum_over_model(parameters, context, [&](const Parameter& parameter) {
+                   RankContext& context, const std::string& group) {
+  return std::sqrt(sum_over_model(parameters, context, group, [&](const Parameter& parameter) {
     return sum_of_squares(optimizer.full_weight(parameter), parameter);
   }));
 }
 
-int64_t zeros_in_gradient(const std::vector<Parameter*>& parameters, RankContext& context) {
-  const double zeros = sum_over_model(parameters, context, [](const Parameter& parameter) {
-    const at::Tensor& gradient = parameter.gradient();
+int64_t zeros_in_gradient(const std::vector<Parameter*>& parameters, RankContext& context,
+                          const std::string& group) {
+  const double zeros = sum_over_model(parameters, context, group, [](const Parameter& parameter) {
+    const at::Tensor gradient = parameter.owned_gradient();
     return static_cast<double>(gradient.numel() - gradient.count_nonzero().item<int64_t>());
   });
   return static_cast<int64_t>(zeros);

@@ -27,10 +27,10 @@ bool needs_master(const Parameter& parameter) {
 }
 
 void check_bound(const Parameter& parameter) {
+  SEVENFOLD_CHECK(parameter.is_bound(), "{} is not bound", parameter.name());
   const at::Tensor& weight = parameter.weight();
-  const at::Tensor& gradient = parameter.gradient();
-  SEVENFOLD_CHECK(weight.defined() && gradient.defined(), "{} is not bound", parameter.name());
-  SEVENFOLD_CHECK_EQ(weight.numel(), gradient.numel());
+  const at::Tensor gradient = parameter.owned_gradient();
+  SEVENFOLD_CHECK_EQ(gradient.numel(), parameter.owned().size());
   const at::ScalarType full = needs_master(parameter) ? at::kFloat : weight.scalar_type();
   SEVENFOLD_CHECK(
       gradient.scalar_type() == full && (full == at::kFloat || full == at::kDouble),
@@ -46,7 +46,7 @@ std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters)
   states.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
     check_bound(*parameter);
-    states.push_back(at::zeros(parameter->gradient().sizes(), parameter->gradient().options()));
+    states.push_back(at::zeros_like(parameter->owned_gradient()));
   }
   return states;
 }
@@ -64,7 +64,8 @@ class SteppedWeights {
     const MemoryScope scope(MemoryCategory::kOptimizer);
     for (size_t p = 0; p < parameters_.size(); ++p) {
       check_bound(*parameters_[p]);
-      if (needs_master(*parameters_[p])) masters_[p] = parameters_[p]->weight().to(at::kFloat);
+      if (needs_master(*parameters_[p]))
+        masters_[p] = parameters_[p]->owned_weight().to(at::kFloat);
     }
   }
 
@@ -79,26 +80,27 @@ class SteppedWeights {
   }
 
   at::Tensor full(size_t p) const {
-    return masters_[p].defined() ? masters_[p] : parameters_[p]->weight();
+    return masters_[p].defined() ? masters_[p] : parameters_[p]->owned_weight();
   }
 
   void append_master(size_t p, std::vector<OptimizerState>& states) const {
-    if (masters_[p].defined()) states.push_back({"master_weight", masters_[p]});
+    if (masters_[p].defined())
+      states.push_back({"master_weight", parameters_[p]->owned(), masters_[p]});
   }
 
   RoundedWeights rounded(size_t p, int64_t offset) const {
     if (!masters_[p].defined()) return {};
-    const at::Tensor& weight = parameters_[p]->weight();
+    const at::Tensor weight = parameters_[p]->owned_weight();
     return {rounded_format(weight.scalar_type()),
             static_cast<uint16_t*>(weight.data_ptr()) + offset};
   }
 
-  // Calls update(T{}, begin, end) over pieces of the parameter's elements, T = their gradient's
-  // type.
+  // Calls update(T{}, begin, end) over pieces of the parameter's owned elements, T = their
+  // gradient's type.
   template <typename Update>
   void for_pieces(size_t p, const Update& update) const {
     check_bound(*parameters_[p]);
-    const at::Tensor& gradient = parameters_[p]->gradient();
+    const at::Tensor gradient = parameters_[p]->owned_gradient();
     const bool is_double = gradient.scalar_type() == at::kDouble;
     at::parallel_for(0, gradient.numel(), kGrain, [&](int64_t begin, int64_t end) {
       is_double ? update(double{}, begin, end) : update(float{}, begin, end);
@@ -159,7 +161,8 @@ class AdamW final : public SteppingOptimizer {
 
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
     const size_t p = weights_.index_of(parameter);
-    std::vector<OptimizerState> states = {{"exp_avg", exp_avg_[p]}, {"exp_avg_sq", exp_avg_sq_[p]}};
+    std::vector<OptimizerState> states = {{"exp_avg", parameter.owned(), exp_avg_[p]},
+                                          {"exp_avg_sq", parameter.owned(), exp_avg_sq_[p]}};
     weights_.append_master(p, states);
     return states;
   }
@@ -167,7 +170,7 @@ class AdamW final : public SteppingOptimizer {
  private:
   void update(size_t p, const AdamWFactors& factors) {
     const at::Tensor weight = weights_.full(p);
-    const at::Tensor& gradient = weights_.parameters()[p]->gradient();
+    const at::Tensor gradient = weights_.parameters()[p]->owned_gradient();
     weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
       const AdamWArrays<T> arrays{.weight = weight.template data_ptr<T>() + begin,
                                   .gradient = gradient.template data_ptr<T>() + begin,
@@ -202,7 +205,7 @@ class Sgd final : public SteppingOptimizer {
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
     const size_t p = weights_.index_of(parameter);
     std::vector<OptimizerState> states;
-    if (!buffers_.empty()) states.push_back({"momentum_buffer", buffers_[p]});
+    if (!buffers_.empty()) states.push_back({"momentum_buffer", parameter.owned(), buffers_[p]});
     weights_.append_master(p, states);
     return states;
   }
@@ -210,7 +213,7 @@ class Sgd final : public SteppingOptimizer {
  private:
   void update(size_t p, const SgdFactors& factors) {
     const at::Tensor weight = weights_.full(p);
-    const at::Tensor& gradient = weights_.parameters()[p]->gradient();
+    const at::Tensor gradient = weights_.parameters()[p]->owned_gradient();
     weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
       const SgdArrays<T> arrays{
           .weight = weight.template data_ptr<T>() + begin,

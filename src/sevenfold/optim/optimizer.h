@@ -12,11 +12,12 @@
 
 namespace sevenfold {
 
-// One state of one parameter: shape and dtype of the local gradient, contiguous. The tensor shares
-// the optimizer's memory, so what a checkpoint writes into it counts.
+// One state of the elements of a parameter that this rank owns, in the gradient's dtype. The tensor
+// shares the optimizer's memory, so what a checkpoint writes into it counts.
 struct OptimizerState {
   std::string_view name;  // "exp_avg", "exp_avg_sq", "momentum_buffer", "master_weight"
-  at::Tensor tensor;
+  ElementRange range;     // of the local part of the parameter, in row-major order
+  at::Tensor tensor;      // [range.size()]
 };
 
 // What changes from step to step.
@@ -26,10 +27,10 @@ struct StepFactors {
   double gradient_scale = 1.0;  // clip factor / loss scale: folded in, so gradients stay untouched
 };
 
-// Updates a rank's weights from its gradients. Weights and gradients are looked up in the
-// Parameters on every step, so they may be rebound in between; the states keep their place. Used by
-// the rank's thread; a step's work is shared among that thread's LibTorch threads and is the same
-// bits for any number.
+// Updates the weights that a rank owns from their gradients: all, or its ZeRO shard. Weights and
+// gradients are looked up in the Parameters on every step, so they may be rebound in between; the
+// states keep their place. Used by the rank's thread; a step's work is shared among that thread's
+// LibTorch threads and is the same bits for any number.
 //
 // bf16 and fp16 weights have an fp32 master copy here: the step is taken on it and the weights are
 // its values rounded to nearest, written in the same pass.
@@ -40,9 +41,11 @@ class Optimizer {
   // Reads the summed gradients, writes the weights. Parameters with one dimension (norm gains,
   // biases) do not decay, but for the gains of q and k norms where decay_qk_norm says so.
   virtual void step(const StepFactors& factors) = 0;
-  // In a fixed order; empty when the optimizer keeps none. The parameter must be one of its own.
+  // In a fixed order; empty when the optimizer keeps none. The parameter must be one of its own, of
+  // which this rank may own no element.
   virtual std::vector<OptimizerState> states(const Parameter& parameter) const = 0;
-  // The weight that steps are taken on: the master copy, or the parameter's own where it has none.
+  // The owned elements of the weight that steps are taken on, flat: the master copy, or the
+  // parameter's own memory where it has none.
   virtual at::Tensor full_weight(const Parameter& parameter) const = 0;
   // Steps taken so far; AdamW's bias correction follows from it.
   virtual int64_t num_steps() const = 0;
@@ -60,8 +63,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<Parameter*> parameters);
 
 // Number of states per element: AdamW 2, SGD 1 with momentum and 0 without, and a master weight
-// where the model computes in bf16 or fp16. State bytes of a rank are this times its elements times
-// the size of a gradient's element, exactly.
+// where the model computes in bf16 or fp16. State bytes of a rank are this times the elements that
+// it owns times the size of a gradient's element, exactly.
 int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision);
 
 }  // namespace sevenfold

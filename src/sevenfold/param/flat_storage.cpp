@@ -4,26 +4,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
 namespace {
 
-int64_t local_elements(const Parameter& parameter, const RankContext& rank) {
-  return local_slice(parameter.spec(), *rank.mesh, rank.coordinates).num_elements();
-}
-
-// Of the fullest rank: all ranks must cut the same buckets, also where their parts differ by a row.
-int64_t largest_local_elements(const ShardSpec& spec, const Mesh& mesh) {
-  int64_t elements = spec.num_elements();
-  for (const AxisPlacement& placement : spec.placements) {
-    if (placement.dim < 0) continue;
-    const int64_t size = spec.global_shape[static_cast<size_t>(placement.dim)];
-    const int64_t parts = mesh.shape().degree(placement.axis) / placement.copies;
-    elements = elements / size * ((size + parts - 1) / parts);
-  }
-  return elements;
+// Of the tensor-parallel rank that holds most: parts of uneven tensors differ, and where a bucket
+// ends must not, or ranks would sum different buckets.
+int64_t most_local_elements(const Parameter& parameter, const RankContext& rank) {
+  Coordinates last = rank.coordinates;
+  last[static_cast<size_t>(Axis::kTp)] = rank.mesh->shape().tp - 1;
+  return local_slice(parameter.spec(), *rank.mesh, last).num_elements();
 }
 
 // Cuts the order of completion into buckets; storage comes afterwards.
@@ -41,13 +34,14 @@ std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& l
     for (Parameter* parameter : layers[static_cast<size_t>(layer)]) {
       if (uses[parameter] > 1) {
         const auto [entry, is_new] = shared_at.try_emplace(parameter, shared.size());
-        if (is_new) shared.push_back({.parameters = {parameter}});
+        if (is_new) shared.push_back({.parameters = {parameter}, .first_layer = layer});
         shared[entry->second].last_layer = layer;
         continue;
       }
+      if (open.parameters.empty()) open.first_layer = layer;
       open.parameters.push_back(parameter);
       open.last_layer = layer;
-      open_elements += largest_local_elements(parameter->spec(), *rank.mesh);
+      open_elements += most_local_elements(*parameter, rank);
     }
     if (open_elements >= bucket_elements) {
       buckets.push_back(std::move(open));
@@ -72,16 +66,79 @@ void add_tensor_sum(Bucket& bucket, const std::string& group, int64_t offset, in
   bucket.tensor_sums.back().elements += elements;
 }
 
-void bind_views(Bucket& bucket, const RankContext& rank) {
+void order_by_tensor_sum(Bucket& bucket) {
+  std::stable_sort(bucket.parameters.begin(), bucket.parameters.end(),
+                   [](const Parameter* a, const Parameter* b) {
+                     return tensor_sum_group(a->spec()) < tensor_sum_group(b->spec());
+                   });
+}
+
+// Binds the weights; gradients follow.
+void bind_weights(Bucket& bucket, const RankContext& rank, at::ScalarType dtype) {
+  std::vector<Slice> slices;
+  int64_t elements = 0;
+  for (const Parameter* parameter : bucket.parameters) {
+    slices.push_back(local_slice(parameter->spec(), *rank.mesh, rank.coordinates));
+    add_tensor_sum(bucket, tensor_sum_group(parameter->spec()), elements,
+                   slices.back().num_elements());
+    elements += slices.back().num_elements();
+  }
+  bucket.weights = allocate(MemoryCategory::kParameters, elements, dtype);
+  int64_t offset = 0;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const at::Tensor flat = bucket.weights.narrow(0, offset, slices[i].num_elements());
+    bucket.parameters[i]->bind(flat.view(slices[i].sizes), {});
+    offset += flat.numel();
+  }
+}
+
+// Binds the views of bucket.gradients, or unbinds them where that is undefined.
+void bind_gradients(Bucket& bucket) {
   int64_t offset = 0;
   for (Parameter* parameter : bucket.parameters) {
-    const Slice slice = local_slice(parameter->spec(), *rank.mesh, rank.coordinates);
-    const int64_t elements = slice.num_elements();
-    add_tensor_sum(bucket, tensor_sum_group(parameter->spec()), offset, elements);
-    parameter->bind(bucket.weights.narrow(0, offset, elements).view(slice.sizes),
-                    bucket.gradients.narrow(0, offset, elements).view(slice.sizes));
-    offset += elements;
+    const at::Tensor& weight = parameter->weight();
+    parameter->lend_gradient(
+        bucket.gradients.defined()
+            ? bucket.gradients.narrow(0, offset, weight.numel()).view(weight.sizes())
+            : at::Tensor());
+    offset += weight.numel();
   }
+}
+
+// The part of each parameter that lies in this rank's shard, maybe none.
+void bind_owned(Bucket& bucket) {
+  int64_t offset = 0;
+  for (Parameter* parameter : bucket.parameters) {
+    const int64_t end = offset + parameter->weight().numel();
+    const int64_t from = std::clamp(bucket.shard.begin, offset, end);
+    const int64_t to = std::clamp(bucket.shard.end, offset, end);
+    const int64_t in_shard = from == to ? 0 : from - bucket.shard.begin;
+    parameter->own({from - offset, to - offset},
+                   bucket.owned_gradients.narrow(0, in_shard, to - from));
+    offset = end;
+  }
+}
+
+void cut(Bucket& bucket, const RankContext& rank, ZeroStage stage) {
+  const int64_t elements = bucket.weights.numel();
+  bucket.shard = {0, elements};
+  if (stage == ZeroStage::kNone) return;
+  const Communicator& group = rank.group("dp-cp");
+  bucket.shard_sizes = even_cut(elements, group.size());
+  const auto own = bucket.shard_sizes.begin() + group.rank();
+  bucket.shard.begin = std::accumulate(bucket.shard_sizes.begin(), own, int64_t{0});
+  bucket.shard.end = bucket.shard.begin + *own;
+}
+
+void allocate_gradients(Bucket& bucket, ZeroStage stage, at::ScalarType type) {
+  const ElementRange& shard = bucket.shard;
+  if (stage == ZeroStage::kGradients) {
+    bucket.owned_gradients = allocate(MemoryCategory::kGradients, shard.size(), type);
+    return;
+  }
+  bucket.gradients = allocate(MemoryCategory::kGradients, bucket.weights.numel(), type);
+  bucket.owned_gradients = bucket.gradients.narrow(0, shard.begin, shard.size());
+  bind_gradients(bucket);
 }
 
 }  // namespace
@@ -90,24 +147,37 @@ at::ScalarType gradient_type(at::ScalarType weight_type) {
   return weight_type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
+std::vector<int64_t> even_cut(int64_t elements, int64_t parts) {
+  std::vector<int64_t> sizes;
+  for (int64_t part = 0; part < parts; ++part)
+    sizes.push_back(elements * (part + 1) / parts - elements * part / parts);
+  return sizes;
+}
+
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
-                                  int64_t bucket_elements) {
+                                  int64_t bucket_elements, ZeroStage stage) {
   SEVENFOLD_CHECK(bucket_elements > 0);
   std::vector<Bucket> buckets = assign_buckets(layers, rank, bucket_elements);
   for (Bucket& bucket : buckets) {
-    std::stable_sort(bucket.parameters.begin(), bucket.parameters.end(),
-                     [](const Parameter* a, const Parameter* b) {
-                       return tensor_sum_group(a->spec()) < tensor_sum_group(b->spec());
-                     });
-    int64_t elements = 0;
-    for (const Parameter* parameter : bucket.parameters)
-      elements += local_elements(*parameter, rank);
-    bucket.weights = allocate(MemoryCategory::kParameters, elements, dtype);
-    bucket.gradients = allocate(MemoryCategory::kGradients, elements, gradient_type(dtype));
-    bind_views(bucket, rank);
+    order_by_tensor_sum(bucket);
+    bind_weights(bucket, rank, dtype);
+    cut(bucket, rank, stage);
+    allocate_gradients(bucket, stage, gradient_type(dtype));
+    bind_owned(bucket);
   }
   return buckets;
+}
+
+void lend_gradients(Bucket& bucket) {
+  bucket.gradients = allocate(MemoryCategory::kCommunication, bucket.weights.numel(),
+                              bucket.owned_gradients.scalar_type());
+  bind_gradients(bucket);
+}
+
+void take_back_gradients(Bucket& bucket) {
+  bucket.gradients = at::Tensor();
+  bind_gradients(bucket);
 }
 
 }  // namespace sevenfold

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sevenfold/config/config.h"
 #include "sevenfold/dist/rank_context.h"
 #include "sevenfold/param/parameter.h"
 
@@ -23,25 +24,40 @@ struct TensorSum {
 struct Bucket {
   std::vector<Parameter*> parameters;
   at::Tensor weights;    // [sum of local elements]
-  at::Tensor gradients;  // same size, of gradient_type
+  at::Tensor gradients;  // same size, of gradient_type; stage 2: defined while lent to backward
+  // ZeRO: the bucket is cut into as many runs of elements as ranks share it (dp x cp), without
+  // padding, wherever a parameter begins or ends.
+  std::vector<int64_t> shard_sizes;  // by rank of "dp-cp"; empty where every rank owns all
+  ElementRange shard;                // what this rank owns
+  at::Tensor owned_gradients;        // [shard.size()]: in `gradients`, or (stage 2) by themselves
   // Which of the gradients are summed inside the tensor-parallel group first; parameters of one
   // group lie side by side.
   std::vector<TensorSum> tensor_sums;
-  // Index of the layer whose backward is the last to add to these gradients: the lowest one, since
-  // backward walks the layers down.
+  // Indices of the layers whose backward is the first and the last to add to these gradients: the
+  // highest and the lowest one, since backward walks the layers down.
+  int64_t first_layer = 0;
   int64_t last_layer = 0;
 };
 
 // What gradients are summed in: fp64 for fp64 weights, else fp32.
 at::ScalarType gradient_type(at::ScalarType weight_type);
 
+// Elements of each part when `elements` are cut into `parts` runs: part r is elements r E / n to
+// (r + 1) E / n - 1. Sizes differ by one at most; with fewer elements than parts some are empty.
+std::vector<int64_t> even_cut(int64_t elements, int64_t parts);
+
 // Lays out the parameters of a chunk's layers in buckets of at least `bucket_elements` elements, in
 // the order in which backward completes them (last layer first), and binds each parameter to its
 // views. A parameter used by several layers (a tied table) gets a bucket of its own, completed by
 // the lowest of them. layers[i]: parameters that layer i reads. dtype: of the weights. Bytes are
-// booked as parameters and gradients.
+// booked as parameters and gradients; in stage 2 the gradients are this rank's shard only.
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
-                                  int64_t bucket_elements);
+                                  int64_t bucket_elements, ZeroStage stage = ZeroStage::kNone);
+
+// Stage 2: zeroed memory for the whole bucket's gradients, booked as communication, that the
+// parameters sum into until it is taken back.
+void lend_gradients(Bucket& bucket);
+void take_back_gradients(Bucket& bucket);
 
 }  // namespace sevenfold

@@ -13,6 +13,14 @@ namespace sevenfold {
 // Families of start values (proof.md): standard deviation and hot-start scale follow from the kind.
 enum class ParameterKind : uint8_t { kMatrix, kOutputMatrix, kTable, kGain, kBias };
 
+// Elements begin .. end-1 of a flat sequence.
+struct ElementRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const ElementRange&) const = default;
+};
+
 // One logical parameter as this rank holds it. The operations that read it keep a pointer to the
 // Parameter and look the weight up when backward runs, so weights may be gathered and freed in
 // between. Not movable: graphs and buckets point to it.
@@ -31,13 +39,23 @@ class Parameter {
   // Local part, contiguous, never requires grad.
   const at::Tensor& weight() const { return weight_; }
   // Same shape; fp32, or fp64 in fp64 runs. Zeroed at step start; contributions are summed into it.
+  // With ZeRO only the owned elements of it hold the sum of all ranks in the end (stage 1), or it
+  // is defined during backward passes only (stage 2).
   const at::Tensor& gradient() const { return gradient_; }
 
-  // Views into flat storage, set once when the buckets are built.
-  void bind(at::Tensor weight, at::Tensor gradient) {
-    weight_ = std::move(weight);
-    gradient_ = std::move(gradient);
-  }
+  // What this rank steps on and keeps optimizer states of: all elements of the local part, in
+  // row-major order, or with ZeRO those in the rank's shard of the bucket, maybe none.
+  ElementRange owned() const { return owned_; }
+  at::Tensor owned_weight() const;    // [owned().size()], shares the weight's memory
+  at::Tensor owned_gradient() const;  // same size: the sum over all ranks once it is reduced
+  bool is_bound() const;
+
+  // Views into flat storage, set when the buckets are built; all elements are owned.
+  void bind(at::Tensor weight, at::Tensor gradient);
+  // Makes the rank own these elements only, their summed gradient being in `gradient`.
+  void own(ElementRange range, at::Tensor gradient);
+  // What backward sums into from now on; undefined: nothing, until it is lent again.
+  void lend_gradient(at::Tensor gradient) { gradient_ = std::move(gradient); }
 
  private:
   std::string name_;
@@ -45,6 +63,8 @@ class Parameter {
   ShardSpec spec_;
   at::Tensor weight_;
   at::Tensor gradient_;
+  ElementRange owned_;
+  at::Tensor owned_gradient_;  // undefined: the owned elements of gradient_
 };
 
 }  // namespace sevenfold

@@ -1,6 +1,7 @@
 #include "sevenfold/pipeline/executor.h"
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/timeline.h"
 
 namespace sevenfold {
 namespace {
@@ -31,14 +32,15 @@ const char* span_name(Op op) {
 
 }  // namespace
 
-void execute(const std::vector<Row>& rows, Chunk& chunk,
-             const std::vector<Microbatch>& microbatches, FaultSet faults, Timeline* timeline) {
+void execute(const std::vector<Row>& rows, Chunk& chunk, GradientReducer& reducer,
+             const std::vector<Microbatch>& microbatches, const RankContext& rank) {
   for (size_t position = 0; position < rows.size(); ++position) {
     const Row& row = rows[position];
     SEVENFOLD_CHECK(row.stage == 0 && row.chunk == 0, "stage {} chunk {}", row.stage, row.chunk);
     const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
-    const bool complete = reduces_after(rows, position, faults);
-    const WorkSpan span(timeline, span_name(row.op), row.microbatch);
+    const bool complete =
+        reducer.reduces_every_microbatch() || reduces_after(rows, position, rank.faults);
+    const WorkSpan span(rank.timeline, span_name(row.op), row.microbatch);
     switch (row.op) {
       case Op::kForwardBackward:
         SEVENFOLD_CHECK(false, "an overlapped cell works on two chunks, this rank has one");
@@ -47,9 +49,12 @@ void execute(const std::vector<Row>& rows, Chunk& chunk,
         chunk.forward(microbatch, {});
         break;
       case Op::kBackward:
+        reducer.begin_backward();
         chunk.backward(microbatch, {}, BackwardPart::kFull, complete);
         break;
       case Op::kBackwardInput:
+        SEVENFOLD_CHECK(!reducer.reduces_every_microbatch(),
+                        "a split backward needs gradients that outlive it");
         chunk.backward(microbatch, {}, BackwardPart::kInputOnly, false);
         break;
       case Op::kBackwardWeight:

@@ -16,9 +16,13 @@ double resident_bytes(const Config& config) {
   const int64_t states = num_optimizer_states(config.optimizer, config.run.precision);
   const auto weight = static_cast<double>(c10::elementSize(type));
   const auto full = static_cast<double>(c10::elementSize(gradient_type(type)));
+  const auto ranks = static_cast<double>(config.mesh.world_size());
+  const double owners = ranks / static_cast<double>(config.mesh.dp * config.mesh.cp);
+  const ZeroStage stage = config.parallel.zero;
+  const double of_states = full * static_cast<double>(states);
   return static_cast<double>(max_local_parameters(config.model, config.mesh.tp)) *
-         (weight + full * static_cast<double>(1 + states)) *
-         static_cast<double>(config.mesh.world_size());
+         (weight * ranks + full * (stage == ZeroStage::kGradients ? owners : ranks) +
+          of_states * (stage == ZeroStage::kNone ? ranks : owners));
 }
 
 void check_fits_machine(const Config& config) {

@@ -8,8 +8,10 @@
 
 #include "sevenfold/config/batch_schedule.h"
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/timeline.h"
 #include "sevenfold/optim/clipping.h"
 #include "sevenfold/optim/learning_rate.h"
+#include "sevenfold/parallel/data/weight_gather.h"
 #include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/executor.h"
 #include "sevenfold/schedule/generators/one_f_one_b.h"
@@ -60,8 +62,8 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
                                         .faults = rank.faults})),
       parameters_(model_.all_parameters()),
       buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
-                             config.run.gradient_bucket_elements)),
-      reducer_(buckets_, rank),
+                             config.run.gradient_bucket_elements, config.parallel.zero)),
+      reducer_(buckets_, rank, config.parallel.zero),
       chunk_(model_.layers, reducer_, rank.faults),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loader_(config, data, batch_place(rank), gradient_type(dtype_), rank.faults),
@@ -79,10 +81,17 @@ void RankTrainer::start_weights() {
     options.seed += static_cast<uint64_t>(rank_.rank);
   }
   for (const Parameter* parameter : parameters_) {
-    const at::Tensor weight = optimizer_->full_weight(*parameter);
-    fill_start_values(weight, *parameter, options,
+    const at::Tensor& weight = parameter->weight();
+    const at::Tensor stepped = optimizer_->full_weight(*parameter);
+    const bool has_master = stepped.scalar_type() != weight.scalar_type();
+    // A master shard is filled from all values, unrounded: each is a function of its own index.
+    const at::Tensor values = has_master ? at::empty(weight.sizes(), stepped.options()) : weight;
+    fill_start_values(values, *parameter, options,
                       local_slice(parameter->spec(), *rank_.mesh, rank_.coordinates));
-    if (!weight.is_same(parameter->weight())) parameter->weight().copy_(weight);
+    if (!has_master) continue;
+    const ElementRange owned = parameter->owned();
+    stepped.copy_(values.view({-1}).narrow(0, owned.begin, owned.size()));
+    weight.copy_(values);
   }
 }
 
@@ -102,10 +111,10 @@ void RankTrainer::compute_gradients() {
   const int64_t count = num_microbatches(config_, position_.consumed_samples);
   std::vector<Microbatch> microbatches = read_step(count);
   seed_losses(microbatches);
-  for (Bucket& bucket : buckets_) bucket.gradients.zero_();
+  reducer_.begin_step();
   chunk_.reset_loss();
   const auto stage = static_cast<size_t>(rank_.coordinates[static_cast<size_t>(Axis::kPp)]);
-  execute(schedule(count).rows[stage], chunk_, microbatches, rank_.faults, rank_.timeline);
+  execute(schedule(count).rows[stage], chunk_, reducer_, microbatches, rank_);
   reducer_.finish();
 }
 
@@ -148,22 +157,32 @@ std::vector<Parameter*> RankTrainer::norm_parameters() const {
   return counted;
 }
 
+std::string RankTrainer::norm_group() const {
+  const bool stays_local =
+      rank_.faults.has(Fault::kShardNormNotSummed) || rank_.faults.has(Fault::kNormOfLocalGradient);
+  return is_sharded() && !stays_local ? "world" : "tp-pp";
+}
+
 StepResult RankTrainer::apply_gradients() {
   const WorkSpan span(rank_.timeline, "apply gradients");
   StepResult result = sum_loss();
   result.loss_scale = loss_scale_.value();
   result.learning_rate = learning_rate(config_.learning_rate, position_.stepped_samples);
-  result.gradient_norm = gradient_norm(norm_parameters(), rank_) / result.loss_scale;
-  if (rank_.faults.has(Fault::kNormOfLocalGradient))
+  result.gradient_norm = gradient_norm(norm_parameters(), rank_, norm_group()) / result.loss_scale;
+  if (rank_.faults.has(Fault::kNormOfLocalGradient) && !reducer_.reduces_every_microbatch())
     for (Bucket& bucket : buckets_) rank_.group("dp-cp").all_reduce(bucket.gradients).wait();
   const bool is_finite = agree_whether_finite(result);
   check_finite(result, is_finite);
   result.is_skipped = !is_finite;
   result.clip_factor = clip_factor(result.gradient_norm, config_.optimizer.clip_grad);
-  if (config_.run.log_num_zeros) result.num_zeros = zeros_in_gradient(parameters_, rank_);
-  if (is_finite) step_optimizer(result);
+  if (config_.run.log_num_zeros)
+    result.num_zeros = zeros_in_gradient(parameters_, rank_, norm_group());
+  if (is_finite) {
+    step_optimizer(result);
+    gather_weights(buckets_, rank_);
+  }
   if (config_.run.log_params_norm)
-    result.weight_norm = weight_norm(parameters_, *optimizer_, rank_);
+    result.weight_norm = weight_norm(parameters_, *optimizer_, rank_, norm_group());
   loss_scale_.update(!is_finite);
   ++position_.iteration;
   position_.consumed_samples += result.global_batch_size;
@@ -199,8 +218,10 @@ void RankTrainer::step_optimizer(const StepResult& result) {
   const double decay = weight_decay(config_.optimizer, position_.stepped_samples,
                                     run_samples(config_.run, config_.batch));
   position_.stepped_samples += result.global_batch_size;
+  const Communicator& owners = rank_.group("dp-cp");
   const bool skips =
-      rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1;
+      (rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1) ||
+      (rank_.faults.has(Fault::kLastShardNotUpdated) && owners.rank() == owners.size() - 1);
   if (skips) return;
   optimizer_->step({.lr = result.learning_rate,
                     .weight_decay = decay,
@@ -259,12 +280,6 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
 int64_t RankTrainer::parameter_bytes() const {
   int64_t bytes = 0;
   for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.weights.nbytes());
-  return bytes;
-}
-
-int64_t RankTrainer::gradient_bytes() const {
-  int64_t bytes = 0;
-  for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.gradients.nbytes());
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sevenfold/config/config.h"
@@ -58,10 +59,10 @@ class RankTrainer {
   // The training step after position(). Same report on every rank.
   StepResult step();
 
-  // The halves of step(): gradients of the global batch on every rank (times the loss scale), then
-  // norm, clipping and optimizer. Where loss or norm are not finite on any rank, all leave the
-  // weights as they are: the step is skipped, or throws Error if the run checks for that (never
-  // with dynamic loss scaling, whose overflows are expected).
+  // The halves of step(): gradients of the global batch on the ranks that own them (times the loss
+  // scale), then norm, clipping, optimizer and the gathering of weights. Where loss or norm are not
+  // finite on any rank, all leave the weights as they are: the step is skipped, or throws Error if
+  // the run checks for that (never with dynamic loss scaling, whose overflows are expected).
   void compute_gradients();
   StepResult apply_gradients();
 
@@ -81,7 +82,9 @@ class RankTrainer {
   const Optimizer& optimizer() const { return *optimizer_; }
   // Of this rank.
   int64_t parameter_bytes() const;
-  int64_t gradient_bytes() const;
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Whether each data-parallel rank owns a shard of what steps are taken on (ZeRO), not a copy.
+  bool is_sharded() const { return config_.parallel.zero != ZeroStage::kNone; }
 
  private:
   std::vector<Microbatch> read_step(int64_t num_microbatches) const;
@@ -90,6 +93,8 @@ class RankTrainer {
   // The parts of the result that follow from the forward passes. Collective.
   StepResult sum_loss();
   std::vector<Parameter*> norm_parameters() const;
+  // Over which figures of owned elements are summed.
+  std::string norm_group() const;
   // Whether loss and norm are finite on all ranks; where only others' are not, the norm becomes
   // infinite. Collective.
   bool agree_whether_finite(StepResult& result) const;

@@ -19,12 +19,14 @@ struct Replicated {
 
 // What the members of the group hold copies of.
 std::vector<Replicated> replicated_tensors(const std::vector<Parameter*>& parameters,
-                                           const Optimizer& optimizer, const std::string& group) {
+                                           const Optimizer& optimizer, bool is_sharded,
+                                           const std::string& group) {
   std::vector<Replicated> tensors;
   for (const Parameter* parameter : parameters) {
     const std::vector<std::string> groups = replica_groups(parameter->spec());
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) continue;
     tensors.push_back({parameter, "weight", parameter->weight()});
+    if (is_sharded) continue;
     for (const OptimizerState& state : optimizer.states(*parameter))
       tensors.push_back({parameter, state.name, state.tensor});
   }
@@ -67,9 +69,10 @@ void check_group(const std::vector<Replicated>& tensors, const RankContext& rank
 }  // namespace
 
 void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
-                    const RankContext& rank, int64_t iteration) {
+                    bool is_sharded, const RankContext& rank, int64_t iteration) {
   for (const char* group : {"dp-cp", "tp", "tp-copies"}) {
-    const std::vector<Replicated> tensors = replicated_tensors(parameters, optimizer, group);
+    const std::vector<Replicated> tensors =
+        replicated_tensors(parameters, optimizer, is_sharded, group);
     if (!tensors.empty()) check_group(tensors, rank, rank.group(group), iteration);
   }
 }

@@ -9,11 +9,13 @@
 
 namespace sevenfold {
 
-// Compares the bits of what ranks replicate: weights and optimizer states of every parameter, over
-// the groups that hold copies of it (replica_groups). Throws Error, alike on all members, with the
-// first parameter in model order whose bits differ, what of it differs, and the ranks that are not
-// like the first. Collective; one exchange of 8 bytes per tensor, and a pass over the memory.
+// Compares the bits of what ranks replicate: weights of every parameter, over the groups that hold
+// copies of it (replica_groups), and its optimizer states where no rank owns a shard only (ZeRO: a
+// state that went astray shows in the next step's weights). Throws Error, alike on all members,
+// with the first parameter in model order whose bits differ, what of it differs, and the ranks that
+// are not like the first. Collective; one exchange of 8 bytes per tensor, and a pass over the
+// memory.
 void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
-                    const RankContext& rank, int64_t iteration);
+                    bool is_sharded, const RankContext& rank, int64_t iteration);
 
 }  // namespace sevenfold

@@ -5,8 +5,15 @@
 namespace sevenfold::config {
 namespace {
 
+constexpr const char* kStrategy = "data_parallel_sharding_strategy";
+
+std::string strategy_of(const Parameters& parameters) {
+  return parameters.optional_string(kStrategy).value_or("no_shard");
+}
+
 bool is_sharded(const Parameters& parameters) {
-  return parameters.boolean("use_megatron_fsdp") || parameters.boolean("use_custom_fsdp");
+  return parameters.boolean("use_megatron_fsdp") || parameters.boolean("use_custom_fsdp") ||
+         strategy_of(parameters) != "no_shard";
 }
 
 void check_overlap(const Parameters& parameters) {
@@ -34,6 +41,10 @@ void check_sharding(const Parameters& parameters) {
       raise_rule("sharding.one",
                  "config: {}: {}=true is set too, and weights are cut one way; use {}=false",
                  parameters.where("use_torch_fsdp2"), key, key);
+  if (strategy_of(parameters) != "no_shard")
+    raise_rule("sharding.one",
+               "config: {}: {} is set too, and weights are cut one way; use {}=no_shard",
+               parameters.where("use_torch_fsdp2"), parameters.where(kStrategy), kStrategy);
 }
 
 void check_replicas(const Parameters& parameters, const MeshShape& mesh) {
@@ -65,6 +76,20 @@ void check_optimizer_state(const Parameters& parameters) {
 }
 
 }  // namespace
+
+ZeroStage resolve_zero_stage(Parameters& parameters) {
+  const std::string strategy = strategy_of(parameters);
+  if (strategy == "optim_grads_params")
+    parameters.unsupported(
+        kStrategy, fmt::format("config: {}: weights cut over data-parallel ranks (ZeRO-3) are not "
+                               "supported yet; use {}=optim_grads, which cuts gradients and "
+                               "optimizer state",
+                               parameters.where(kStrategy), kStrategy));
+  if (strategy.starts_with("optim_grads")) return ZeroStage::kGradients;
+  if (strategy == "optim" || parameters.boolean("use_distributed_optimizer"))
+    return ZeroStage::kOptimizer;
+  return ZeroStage::kNone;
+}
 
 void check_data_parallel(const Parameters& parameters, const MeshShape& mesh) {
   check_overlap(parameters);

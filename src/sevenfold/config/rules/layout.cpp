@@ -95,10 +95,6 @@ void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
 }
 
 void note_data_parallel_keys(Parameters& parameters) {
-  if (parameters.boolean("use_distributed_optimizer"))
-    parameters.notice(
-        fmt::format("{}: accepted; until it acts every rank keeps the whole optimizer state",
-                    parameters.where("use_distributed_optimizer")));
   std::string overlaps;
   for (const char* key : {"overlap_grad_reduce", "overlap_param_gather"})
     if (parameters.boolean(key)) overlaps += (overlaps.empty() ? "" : ", ") + parameters.where(key);
@@ -106,7 +102,7 @@ void note_data_parallel_keys(Parameters& parameters) {
     parameters.notice(
         overlaps +
         ": accepted; until it acts gradients are always reduced while backward runs, and "
-        "there are no weights to gather");
+        "weights are gathered right after the optimizer step");
 }
 
 }  // namespace

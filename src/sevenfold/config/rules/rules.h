@@ -45,6 +45,9 @@ ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t
 // Of tensor and sequence parallelism; checks what they cut.
 ParallelConfig resolve_parallel(Parameters& parameters, const ModelConfig& model,
                                 const MeshShape& mesh);
+// What data-parallel ranks keep a share of: as data_parallel_sharding_strategy says, or where that
+// is no_shard the optimizer state with use_distributed_optimizer. ZeRO-3 is left as unsupported.
+ZeroStage resolve_zero_stage(Parameters& parameters);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
 void resolve_block(Parameters& parameters, ModelConfig& model);
 OptimizerConfig resolve_optimizer(Parameters& parameters);

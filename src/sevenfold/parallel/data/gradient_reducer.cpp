@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -25,14 +27,32 @@ bool is_left_out(const TensorSum& sum, FaultSet faults) {
 
 }  // namespace
 
-GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank)
-    : buckets_(buckets), rank_(rank), group_(rank.group("dp-cp")) {
+GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank, ZeroStage stage)
+    : buckets_(buckets), rank_(rank), group_(rank.group("dp-cp")), stage_(stage) {
   for (const Bucket& bucket : buckets_) check_sum_axes(bucket);
+}
+
+void GradientReducer::begin_step() {
+  for (Bucket& bucket : buckets_)
+    reduces_every_microbatch() ? bucket.owned_gradients.zero_() : bucket.gradients.zero_();
+}
+
+void GradientReducer::begin_backward() {
+  if (!reduces_every_microbatch()) return;
+  int64_t top = 0;
+  for (const Bucket& bucket : buckets_) top = std::max(top, bucket.first_layer);
+  lend_to(top);
+}
+
+void GradientReducer::lend_to(int64_t layer) {
+  for (Bucket& bucket : buckets_)
+    if (bucket.first_layer == layer && !bucket.gradients.defined()) lend_gradients(bucket);
 }
 
 void GradientReducer::layer_complete(int64_t layer) {
   for (Bucket& bucket : buckets_)
     if (bucket.last_layer == layer) start(bucket);
+  if (reduces_every_microbatch()) lend_to(layer - 1);
 }
 
 // Norms, biases, learned positions, copies of keys and values: small beside the bucket, and the
@@ -45,21 +65,38 @@ void GradientReducer::sum_inside_tensor_group(Bucket& bucket) {
           .wait();
 }
 
+Work GradientReducer::reduce(Bucket& bucket) {
+  if (rank_.faults.has(Fault::kDataParallelSumMissing)) return {};
+  if (stage_ == ZeroStage::kNone) return group_.all_reduce(bucket.gradients);
+  const at::Tensor own = bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size());
+  return group_.reduce_scatter(own, bucket.gradients, bucket.shard_sizes);
+}
+
 void GradientReducer::start(Bucket& bucket) {
   sum_inside_tensor_group(bucket);
-  if (rank_.faults.has(Fault::kDataParallelSumMissing)) return;
-  pending_.push_back(group_.all_reduce(bucket.gradients));
+  Work work = reduce(bucket);
   // Waited for, so that the fault does the same whenever the ranks get here.
-  if (rank_.faults.has(Fault::kReduceBeforeLastMicrobatch)) pending_.back().wait();
+  if (rank_.faults.has(Fault::kReduceBeforeLastMicrobatch)) work.wait();
+  if (!reduces_every_microbatch()) {
+    pending_.push_back(std::move(work));
+    return;
+  }
+  work.wait();  // so that no two buckets' gradients are alive unless a layer adds to both
+  add_to_shard(bucket);
+}
+
+void GradientReducer::add_to_shard(Bucket& bucket) {
+  bucket.owned_gradients.add_(bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size()));
+  take_back_gradients(bucket);
 }
 
 void GradientReducer::finish() {
   for (Work& work : pending_) work.wait();
   pending_.clear();
-  if (rank_.faults.has(Fault::kDataParallelSumTwice))
-    for (Bucket& bucket : buckets_) group_.all_reduce(bucket.gradients).wait();
-  if (rank_.faults.has(Fault::kDivisorTwice))
-    for (Bucket& bucket : buckets_) bucket.gradients.div_(group_.size());
+  for (Bucket& bucket : buckets_) {
+    if (rank_.faults.has(Fault::kDataParallelSumTwice)) bucket.owned_gradients.mul_(group_.size());
+    if (rank_.faults.has(Fault::kDivisorTwice)) bucket.owned_gradients.div_(group_.size());
+  }
 }
 
 }  // namespace sevenfold

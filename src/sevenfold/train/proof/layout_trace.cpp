@@ -9,45 +9,62 @@
 
 #include "sevenfold/core/error.h"
 #include "sevenfold/dist/replicas.h"
+#include "sevenfold/dist/ring_bytes.h"
 #include "sevenfold/dist/threads/cluster.h"
 
 namespace sevenfold {
 namespace {
 
-// Logical tensors put together from the slices of the ranks of one process.
+at::Tensor part_of(at::Tensor whole, const Slice& slice) {
+  for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
+    whole = whole.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
+  return whole;
+}
+
+// Logical tensors put together from what the ranks of one process hold.
 class GlobalTensors {
  public:
-  void write(const Parameter& parameter, const at::Tensor& local, const RankContext& rank) {
-    if (!holds_first_copy(parameter, rank)) return;
+  // `values`: elements `range` of the parameter's local part, flat. Of copies the first is taken.
+  void write(const Parameter& parameter, ElementRange range, const at::Tensor& values,
+             const RankContext& rank) {
+    if (!counts_in_norm(parameter.spec(), *rank.mesh, rank.coordinates)) return;
     const Slice slice = local_slice(parameter.spec(), *rank.mesh, rank.coordinates);
     const std::lock_guard<std::mutex> lock(mutex_);
     at::Tensor& whole = tensors_[parameter.name()];
-    if (!whole.defined()) whole = at::zeros(parameter.spec().global_shape, local.options());
-    at::Tensor part = whole;
-    for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
-      part = part.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
-    part.copy_(local);
+    if (!whole.defined()) whole = at::zeros(parameter.spec().global_shape, values.options());
+    const at::Tensor part = part_of(whole, slice);
+    const at::Tensor flat = part.reshape({-1});
+    flat.narrow(0, range.begin, range.size()).copy_(values);
+    part.copy_(flat.view(slice.sizes));
   }
   std::map<std::string, at::Tensor> take() { return std::move(tensors_); }
 
  private:
-  static bool holds_first_copy(const Parameter& parameter, const RankContext& rank) {
-    return rank.coordinates[static_cast<size_t>(Axis::kDp)] == 0 &&
-           rank.coordinates[static_cast<size_t>(Axis::kCp)] == 0 &&
-           counts_in_norm(parameter.spec(), *rank.mesh, rank.coordinates);
-  }
-
   std::mutex mutex_;
   std::map<std::string, at::Tensor> tensors_;
 };
 
+bool is_first_data_parallel_rank(const RankContext& rank) {
+  return rank.group("dp-cp").rank() == 0;
+}
+
+// What a rank sends at least when the gradients are summed over dp and cp once, as reduce-scatter;
+// anything less leaves out a parameter.
+int64_t least_gradient_traffic(const RankTrainer& trainer, const Communicator& group) {
+  int64_t bytes = 0;
+  for (const Bucket& bucket : trainer.buckets())
+    bytes += ring_bytes::reduce_scatter(even_cut(bucket.weights.numel(), group.size()),
+                                        static_cast<int64_t>(bucket.owned_gradients.element_size()),
+                                        group.rank());
+  return bytes;
+}
+
 // Whether the rank's traffic since the ledger was cleared shows that it used the axis: dp by
-// sending the ring's share of its gradients (anything less leaves out a parameter), the others by
-// sending at all.
+// sending its share of the gradients, the others by sending at all.
 bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank) {
   if (axis != Axis::kDp) return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
-  const int64_t size = rank.group("dp-cp").size();
-  return rank.traffic.of_group("dp-cp").bytes_sent >= trainer.gradient_bytes() / size * (size - 1);
+  const Communicator& group = rank.group("dp-cp");
+  return rank.traffic.of_group("dp-cp").bytes_sent >= least_gradient_traffic(trainer, group);
 }
 
 std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankContext& rank) {
@@ -72,8 +89,11 @@ bool equal_over_replicas(const std::vector<Held>& held, const RankContext& rank)
   return equal;
 }
 
+// Where ranks own shards, gradients and states are nobody's copies; the weights that follow from
+// them are.
 std::vector<Held> gradients_of(const RankTrainer& trainer) {
   std::vector<Held> held;
+  if (trainer.is_sharded()) return held;
   for (const Parameter* parameter : trainer.parameters())
     held.push_back({parameter, parameter->gradient()});
   return held;
@@ -83,6 +103,7 @@ std::vector<Held> weights_and_states_of(const RankTrainer& trainer) {
   std::vector<Held> held;
   for (const Parameter* parameter : trainer.parameters()) {
     held.push_back({parameter, parameter->weight()});
+    if (trainer.is_sharded()) continue;
     for (const OptimizerState& state : trainer.optimizer().states(*parameter))
       held.push_back({parameter, state.tensor});
   }
@@ -131,8 +152,10 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                   used[axis] = now && (step == 0 || used[axis]);
                 equal = equal_over_replicas(gradients_of(trainer), rank) && equal;
                 for (const Parameter* parameter : trainer.parameters()) {
-                  if (options.ones) parameter->gradient().fill_(1.0);
-                  gradients[at].write(*parameter, parameter->gradient(), rank);
+                  if (options.ones) parameter->owned_gradient().fill_(1.0);
+                  if (trainer.is_sharded() || is_first_data_parallel_rank(rank))
+                    gradients[at].write(*parameter, parameter->owned(), parameter->owned_gradient(),
+                                        rank);
                 }
                 const StepResult result = trainer.apply_gradients();
                 equal = equal_over_replicas(weights_and_states_of(trainer), rank) && equal;
@@ -140,8 +163,10 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                 trace.steps[at] = result;
                 trace.unequal_tokens |= !all_equal(trainer.microbatch_tokens());
               }
-              for (const Parameter* parameter : trainer.parameters())
-                weights.write(*parameter, parameter->weight(), rank);
+              if (is_first_data_parallel_rank(rank))
+                for (const Parameter* parameter : trainer.parameters())
+                  weights.write(*parameter, {0, parameter->weight().numel()},
+                                parameter->weight().view({-1}), rank);
               const std::lock_guard<std::mutex> lock(mutex);
               trace.replicas_equal = trace.replicas_equal && equal;
               for (const auto& [axis, uses] : used)

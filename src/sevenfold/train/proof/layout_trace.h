@@ -21,8 +21,8 @@ struct LayoutTrace {
   std::vector<std::map<std::string, at::Tensor>>
       gradients;  // [step][parameter], global shape, before clipping
   std::map<std::string, at::Tensor> final_weights;  // global shape
-  // Equal bits of what ranks replicate: weights and optimizer states after every step, gradients
-  // after every reduction.
+  // Equal bits of what ranks replicate: weights after every step and, without ZeRO, optimizer
+  // states too and gradients after every reduction.
   bool replicas_equal = true;
   // For every axis of degree above 1: whether each step's gradients were computed with its groups
   // (on every rank). Bookkeeping of a few bytes does not count.

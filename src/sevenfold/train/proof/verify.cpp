@@ -117,6 +117,7 @@ Config one_rank_config(Config config) {
   config.data.order_dp_size = config.mesh.dp;  // cyclic order depends on it
   config.mesh = one;
   config.parallel.sequence = false;
+  config.parallel.zero = ZeroStage::kNone;
   config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
   return config;
 }

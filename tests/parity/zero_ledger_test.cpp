@@ -1,0 +1,179 @@
+// What ZeRO keeps and sends, against the formulas of docs/data_parallelism.md.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "parity/zero_cases.h"
+#include "sevenfold/dist/allocator.h"
+#include "sevenfold/dist/threads/cluster.h"
+#include "sevenfold/train/proof/verify.h"
+#include "sevenfold/train/rank_trainer.h"
+
+namespace sevenfold {
+namespace {
+
+using testing::TemporaryDirectory;
+using testing::zero_experiment;
+using testing::ZeroCase;
+
+constexpr int64_t kTable = 101 * 32;
+constexpr int64_t kUntied = 43'616, kTied = 40'384;  // parameters of M0
+constexpr int64_t kDecoder = (kUntied - 2 * kTable - 32) / 4;
+
+// With one bucket, and a tied table in its own: the elements of shard `rank` of `ranks`.
+int64_t shard_elements(bool tied, int64_t rank, int64_t ranks) {
+  const auto part = [&](int64_t elements) {
+    return elements * (rank + 1) / ranks - elements * rank / ranks;
+  };
+  return tied ? part(kTied - kTable) + part(kTable) : part(kUntied);
+}
+
+struct Bytes {
+  int64_t weight = 4, gradient = 4, states = 2;  // of an element; number of states
+};
+
+class ZeroLedger : public ::testing::TestWithParam<ZeroCase> {
+ protected:
+  void on_ranks(const nlohmann::json& keys, const std::string& precision,
+                const std::function<void(RankContext&, RankTrainer&)>& body) {
+    install_allocator();
+    const TemporaryDirectory directory;
+    const testing::Experiment experiment =
+        zero_experiment(directory, GetParam(), keys, {{"precision", precision}});
+    const SampleStream samples(experiment.config, *experiment.data);
+    run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
+      RankTrainer trainer(experiment.config, samples, rank);
+      body(rank, trainer);
+    });
+  }
+
+  // Weights whole; gradients whole but in stage 2; states of the shard from stage 1 on.
+  void expect_resident(const RankContext& rank, const Bytes& bytes) {
+    const auto [stage, dp, accumulation, tp, sequence, tied, bucket_elements] = GetParam();
+    const int64_t whole = tied ? kTied : kUntied, shard = shard_elements(tied, rank.rank, dp);
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kParameters), whole * bytes.weight);
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kGradients),
+              (stage == 2 ? shard : whole) * bytes.gradient);
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kOptimizer),
+              (stage == 0 ? whole : shard) * bytes.gradient * bytes.states);
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kCommunication), 0);
+  }
+};
+
+TEST_P(ZeroLedger, HoldsExactlyTheBytesOfTheFormulaAtTheStepBoundary) {
+  for (const auto& [precision, bytes] :
+       std::map<std::string, Bytes>{{"fp32", {4, 4, 2}}, {"bf16", {2, 4, 3}}, {"fp64", {8, 8, 2}}})
+    on_ranks({{"optimizer", "adam"}, {"bf16", precision == "bf16"}}, precision,
+             [&, bytes = bytes](RankContext& rank, RankTrainer& trainer) {
+               for (int step = 0; step < 2; ++step) {
+                 trainer.step();
+                 expect_resident(rank, bytes);
+               }
+             });
+}
+
+struct Sent {
+  int64_t operations = 0;
+  int64_t bytes = 0;
+};
+
+// All ranks together: (n - 1) times what a reduce-scatter or an all-gather moves.
+TEST_P(ZeroLedger, SendsExactlyTheBytesOfTheFormulaInAStep) {
+  const auto [stage, dp, accumulation, tp, sequence, tied, bucket_elements] = GetParam();
+  std::mutex mutex;
+  std::map<std::string, Sent> sent;
+  on_ranks({{"optimizer", "adam"}, {"bf16", true}}, "bf16",
+           [&](RankContext& rank, RankTrainer& trainer) {
+             trainer.step();
+             rank.traffic.clear();
+             trainer.step();
+             const std::lock_guard<std::mutex> lock(mutex);
+             for (const auto& [where, entry] : rank.traffic.entries())
+               if (where.first == "dp-cp") {
+                 sent[where.second].operations += entry.operations;
+                 sent[where.second].bytes += entry.bytes_sent;
+               }
+           });
+  constexpr int64_t kLoss = 8;  // its sum, in fp64
+  const int64_t elements = tied ? kTied : kUntied, buckets = tied ? 2 : 1;
+  const int64_t gradients = (dp - 1) * elements * 4, weights = (dp - 1) * elements * 2;
+  const int64_t times = stage == 2 ? accumulation : 1;
+  const int64_t sums = 2 * (dp - 1) * kLoss + (stage == 0 ? 2 * gradients : 0);
+  EXPECT_EQ(sent["all_reduce"].bytes, sums);
+  EXPECT_EQ(sent["reduce_scatter"].bytes, stage == 0 ? 0 : times * gradients);
+  EXPECT_EQ(sent["all_gather"].bytes, stage == 0 ? 0 : weights);
+  if (dp == 1) return;
+  EXPECT_EQ(sent["all_reduce"].operations, dp * (1 + (stage == 0 ? buckets : 0)));
+  EXPECT_EQ(sent["reduce_scatter"].operations, stage == 0 ? 0 : dp * times * buckets);
+  EXPECT_EQ(sent["all_gather"].operations, stage == 0 ? 0 : dp * buckets);
+}
+
+std::vector<ZeroCase> ledger_cases() {
+  std::vector<ZeroCase> cases;
+  for (const int64_t stage : {0, 1, 2})
+    for (const int64_t dp : {1, 2, 3, 4, 8})
+      for (const bool tied : {false, true})
+        cases.push_back({.stage = stage, .dp = dp, .accumulation = 2, .tied = tied});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, ZeroLedger, ::testing::ValuesIn(ledger_cases()),
+                         [](const auto& instance) { return instance.param.name(); });
+
+// One bucket of gradients at a time, and a tied table's beside it.
+class LentBuckets : public ZeroLedger {};
+
+TEST_P(LentBuckets, AreTheLargestAtThePeakAndTheTiedTable) {
+  on_ranks(nlohmann::json::object(), "fp32", [&](RankContext& rank, RankTrainer& trainer) {
+    trainer.step();
+    rank.memory.reset_peaks();
+    trainer.step();
+    constexpr int64_t kBookkeeping = 256;  // sums of losses, tokens and squares
+    const int64_t largest = (kDecoder + (GetParam().tied ? kTable : 0)) * 4;
+    EXPECT_GE(rank.memory.peak(MemoryCategory::kCommunication), largest);
+    EXPECT_LE(rank.memory.peak(MemoryCategory::kCommunication), largest + kBookkeeping);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tables, LentBuckets,
+    ::testing::Values(
+        ZeroCase{.stage = 2, .dp = 2, .accumulation = 2, .bucket_elements = 1},
+        ZeroCase{.stage = 2, .dp = 2, .accumulation = 2, .tied = true, .bucket_elements = 1}),
+    [](const auto& instance) { return instance.param.name(); });
+
+// A real step with clipping (field case B06): every rank reports the norm of one rank and clips by
+// the same factor.
+TEST(ZeroClipping, UsesTheGlobalNormOnEveryRank) {
+  install_allocator();
+  const auto step_of = [](int64_t stage, int64_t dp) {
+    const TemporaryDirectory directory;
+    const testing::Experiment experiment = zero_experiment(
+        directory, {.stage = stage, .dp = dp, .accumulation = 12 / dp, .tied = true},
+        {{"clip_grad", 0.5}});
+    const SampleStream samples(experiment.config, *experiment.data);
+    std::vector<StepResult> results(static_cast<size_t>(dp));
+    run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
+      RankTrainer trainer(experiment.config, samples, rank);
+      results[static_cast<size_t>(rank.rank)] = trainer.step();
+    });
+    return results;
+  };
+  const StepResult one = step_of(0, 1)[0];
+  EXPECT_LT(one.clip_factor, 1.0);
+  for (const int64_t stage : {1, 2})
+    for (const int64_t dp : {2, 3, 4}) {
+      const std::vector<StepResult> results = step_of(stage, dp);
+      EXPECT_NEAR(results[0].gradient_norm, one.gradient_norm, 1e-9 * one.gradient_norm);
+      for (const StepResult& result : results) {
+        EXPECT_EQ(result.gradient_norm, results[0].gradient_norm);
+        EXPECT_EQ(result.clip_factor, results[0].clip_factor);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace sevenfold
