@@ -289,6 +289,30 @@ TEST(RecomputationRules, AskForTheKeysOfTheirKind) {
                    {"recompute_modules=[core_attn, mlp]"}});
 }
 
+TEST(RecomputationRules, GiveTheLayersThatRunAgain) {
+  const std::string full = "recompute_granularity=full";
+  const auto recompute = [](const std::vector<std::string>& words) {
+    return load_text(small_llama(), words).recompute;
+  };
+  EXPECT_EQ(recompute({}).layers, RecomputedLayers::kNone);
+  const RecomputeConfig uniform =
+      recompute({full, "recompute_method=uniform", "recompute_num_layers=3"});
+  EXPECT_EQ(uniform.layers, RecomputedLayers::kUniform);
+  EXPECT_EQ(uniform.num_layers, 3);
+  const RecomputeConfig block =
+      recompute({full, "recompute_method=block", "recompute_num_layers=1"});
+  EXPECT_EQ(block.layers, RecomputedLayers::kBlock);
+  EXPECT_EQ(block.num_layers, 1);
+  EXPECT_EQ(recompute({full, "recompute_method=block", "recompute_num_layers=0"}).layers,
+            RecomputedLayers::kNone);
+  for (const char* ids : {"recompute_layer_ids=[3, 0, 3]", "recompute_layer_ids=3, 0"}) {
+    const RecomputeConfig named = recompute({full, ids});
+    EXPECT_EQ(named.layers, RecomputedLayers::kNamed) << ids;
+    EXPECT_EQ(named.layer_ids, (std::vector<int64_t>{0, 3})) << ids;
+  }
+  EXPECT_TRUE(load_text(small_llama(), {full, "recompute_layer_ids=0"}).unsupported.empty());
+}
+
 TEST(CheckpointRules, KeepIntervalsInStep) {
   expect_refusals({
       {{"save_interval=0"}, "checkpoint.interval", "use save=null"},

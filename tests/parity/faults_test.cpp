@@ -59,6 +59,17 @@ VerifyReport verify_zero(FaultSet faults, int64_t stage) {
                        {.steps = 2, .faults = faults});
 }
 
+VerifyReport verify_recomputed(FaultSet faults) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::g0_experiment(directory, "D3", 2, 0.1,
+                                                                {{"recompute_granularity", "full"},
+                                                                 {"recompute_method", "uniform"},
+                                                                 {"recompute_num_layers", 1}});
+  return verify_layout(proof_config(experiment.config), *experiment.data,
+                       {.steps = 2, .faults = faults});
+}
+
 bool is_of_zero(Fault fault) {
   return fault == Fault::kShardNormNotSummed || fault == Fault::kLastShardNotUpdated ||
          fault == Fault::kWeightsNotGathered;
@@ -86,6 +97,8 @@ VerifyReport verify_with(Fault fault) {
   if (is_of_tensor_parallelism(fault)) return verify_tensor(faults, /*sequence=*/true);
   if (is_of_zero(fault)) return verify_zero(faults, 1);
   switch (fault) {
+    case Fault::kRecomputeDropoutRedrawn:
+      return verify_recomputed(faults);
     case Fault::kDropoutRedrawn:
     case Fault::kDropoutKeyedByRow:
     case Fault::kBiasGradientDropped:
@@ -191,8 +204,8 @@ INSTANTIATE_TEST_SUITE_P(WholeSequences, TensorFault, ::testing::ValuesIn(tensor
 
 // Without a fault the same experiments pass, so each failure above is the fault's.
 TEST(PlantedFaults, AreOffUnlessAskedFor) {
-  for (const VerifyReport& report :
-       {verify_llama({}), verify_gpt({}), verify_tensor({}, false), verify_tensor({}, true)})
+  for (const VerifyReport& report : {verify_llama({}), verify_gpt({}), verify_recomputed({}),
+                                     verify_tensor({}, false), verify_tensor({}, true)})
     EXPECT_TRUE(report.pass) << report.failure();
 }
 

@@ -87,8 +87,8 @@ TEST(Chunk, EvaluationKeepsNothingAndAgreesWithTraining) {
 }
 
 // Bytes of activations that a forward pass of `num_layers` decoder layers leaves alive.
-int64_t kept_bytes(int64_t num_layers) {
-  SmallLlama llama(SmallLlama::ignore, num_layers);
+int64_t kept_bytes(int64_t num_layers, const RecomputeConfig& recompute = {}) {
+  SmallLlama llama(SmallLlama::ignore, num_layers, recompute);
   const Microbatch microbatch = llama.microbatch(0);
   const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
   const int64_t before = llama.rank.memory.live(MemoryCategory::kActivations);
@@ -107,6 +107,108 @@ TEST(Chunk, KeepsPerDecoderLayerWhatTheFormulaSays) {
                                 + 2 + kHeads;  // norms' and softmax's row figures
   EXPECT_EQ(kept_bytes(3) - kept_bytes(2), kTokens * kPerToken * 8);
   EXPECT_EQ(kept_bytes(5) - kept_bytes(2), 3 * kTokens * kPerToken * 8);
+}
+
+RecomputeConfig uniform(int64_t num_layers) {
+  return {.layers = RecomputedLayers::kUniform, .num_layers = num_layers};
+}
+RecomputeConfig block(int64_t num_layers) {
+  return {.layers = RecomputedLayers::kBlock, .num_layers = num_layers};
+}
+
+constexpr int64_t kOneInput = 2 * 6 * 8 * 8;  // of a layer: samples, tokens, hidden size, fp64
+
+TEST(Recomputation, KeepsOneInputPerGroupOfLayers) {
+  install_allocator();
+  EXPECT_EQ(kept_bytes(5, uniform(1)) - kept_bytes(2, uniform(1)), 3 * kOneInput);
+  EXPECT_EQ(kept_bytes(6, uniform(2)) - kept_bytes(2, uniform(2)), 2 * kOneInput);
+  EXPECT_EQ(kept_bytes(3, uniform(2)) - kept_bytes(2, uniform(2)), kOneInput);
+  EXPECT_EQ(kept_bytes(4, uniform(9)), kept_bytes(2, uniform(9)));
+  const int64_t layer = kept_bytes(3) - kept_bytes(2);
+  EXPECT_EQ(kept_bytes(5) - kept_bytes(5, block(2)), 2 * (layer - kOneInput));
+  EXPECT_EQ(kept_bytes(5, block(9)), kept_bytes(5, uniform(1)));
+  const RecomputeConfig named{.layers = RecomputedLayers::kNamed, .layer_ids = {1, 4}};
+  EXPECT_EQ(kept_bytes(5, named), kept_bytes(5, block(2)));
+}
+
+// Forward and backward of two micro batches; the most bytes of activations under way.
+int64_t peak_bytes(SmallLlama& llama) {
+  const std::vector<Microbatch> microbatches = {llama.microbatch(0), llama.microbatch(1)};
+  const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
+  llama.rank.memory.reset_peaks();
+  for (const Microbatch& microbatch : microbatches) llama.chunk->forward(microbatch, {});
+  for (const Microbatch& microbatch : microbatches)
+    llama.chunk->backward(microbatch, {}, BackwardPart::kFull, microbatch.index == 1);
+  return llama.rank.memory.peak(MemoryCategory::kActivations);
+}
+
+TEST(Recomputation, GivesTheSameBitsAndCountsTheLossOnce) {
+  SmallLlama plain(SmallLlama::ignore, 5);
+  peak_bytes(plain);
+  EXPECT_FALSE(is_zero(plain.all_gradients()));
+  for (const RecomputeConfig& recompute : {uniform(1), uniform(2), uniform(9), block(3)}) {
+    SmallLlama again(SmallLlama::ignore, 5, recompute);
+    peak_bytes(again);
+    EXPECT_TRUE(again.chunk->idle());
+    EXPECT_TRUE(at::equal(again.all_gradients(), plain.all_gradients()));
+    EXPECT_EQ(again.chunk->loss_sum().item<double>(), plain.chunk->loss_sum().item<double>());
+  }
+}
+
+TEST(Recomputation, GivesTheSameBitsWithASplitBackward) {
+  SmallLlama plain, again(SmallLlama::ignore, 3, uniform(2));
+  for (SmallLlama* llama : {&plain, &again}) {
+    const Microbatch microbatch = llama->microbatch(0);
+    llama->chunk->forward(microbatch, {});
+    llama->chunk->backward(microbatch, {}, BackwardPart::kInputOnly, false);
+    llama->chunk->backward_weights(microbatch, true);
+  }
+  EXPECT_TRUE(at::equal(again.all_gradients(), plain.all_gradients()));
+}
+
+// Two micro batches of eight layers: all but one layer's activations are gone from the peak.
+TEST(Recomputation, LowersThePeakByWhatItDoesNotKeep) {
+  install_allocator();
+  SmallLlama plain(SmallLlama::ignore, 8), again(SmallLlama::ignore, 8, uniform(1));
+  const int64_t layer = kept_bytes(3) - kept_bytes(2);
+  const int64_t saved = peak_bytes(plain) - peak_bytes(again);
+  EXPECT_LE(saved, 2 * 8 * (layer - kOneInput));
+  EXPECT_GE(saved, (2 * 8 - 2) * (layer - kOneInput));
+}
+
+// A layer with a loss of its own, as routing has: it counts once though the layer runs twice.
+class LossInTheMiddle final : public Layer {
+ public:
+  LayerOutput forward(const LayerInput& input) const override {
+    const at::Tensor x = input.boundary.hidden_BTD.defined() ? input.boundary.hidden_BTD
+                                                             : input.anchor.expand({2, 6, 8});
+    ++runs;
+    return {.boundary = {x * 2.0}, .losses = {{x.sum() + 5.0, input.microbatch->loss_seed}}};
+  }
+  std::vector<Parameter*> parameters() const override { return {}; }
+  mutable int runs = 0;
+};
+
+TEST(Recomputation, CountsTheLossOfARecomputedLayerOnce) {
+  SmallLlama llama;
+  std::vector<std::unique_ptr<Layer>> layers;
+  for (int i = 0; i < 2; ++i) layers.push_back(std::make_unique<LossInTheMiddle>());
+  Chunk chunk(layers, *llama.reducer, {}, {std::nullopt, 1});
+  const Microbatch microbatch = llama.microbatch(0);
+  chunk.forward(microbatch, {});
+  const at::Tensor d_output = at::zeros({2, 6, 8}, at::TensorOptions().dtype(at::kDouble));
+  chunk.backward(microbatch, {d_output}, BackwardPart::kFull, false);
+  EXPECT_EQ(static_cast<const LossInTheMiddle&>(*layers[0]).runs, 1);
+  EXPECT_EQ(static_cast<const LossInTheMiddle&>(*layers[1]).runs, 2);
+  EXPECT_EQ(chunk.loss_sum().item<double>(), 10.0);
+}
+
+TEST(RecomputationPlan, NumbersNamedLayersByTheWholeModel) {
+  const RecomputeConfig named{.layers = RecomputedLayers::kNamed, .layer_ids = {1, 6}};
+  EXPECT_EQ(recomputation_plan(named, {.position = 0, .first_id = 4, .count = 4}),
+            (RecomputationPlan{std::nullopt, std::nullopt, 2, std::nullopt}));
+  EXPECT_EQ(recomputation_plan(uniform(2), {.position = 1, .first_id = 0, .count = 3}),
+            (RecomputationPlan{std::nullopt, 1, 1, 3}));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class WatchedGroup final : public Communicator {
 struct SmallLlama {
   static void ignore(const at::Tensor&) {}
   explicit SmallLlama(std::function<void(const at::Tensor&)> on_all_reduce = ignore,
-                      int64_t num_layers = 3) {
+                      int64_t num_layers = 3, const RecomputeConfig& recompute = {}) {
     rank.mesh = &mesh;
     rank.coordinates = mesh.coordinates(0);
     rank.groups["dp-cp"] = std::make_unique<WatchedGroup>(std::move(on_all_reduce));
@@ -62,7 +62,9 @@ struct SmallLlama {
       fill_start_values(*parameter, {.kind = StartKind::kHot},
                         local_slice(parameter->spec(), mesh, rank.coordinates));
     reducer = std::make_unique<GradientReducer>(buckets, rank);
-    chunk = std::make_unique<Chunk>(part.layers, *reducer, FaultSet());
+    chunk = std::make_unique<Chunk>(
+        part.layers, *reducer, FaultSet(),
+        recomputation_plan(recompute, {.position = 1, .first_id = 0, .count = num_layers}));
   }
 
   Microbatch microbatch(int64_t index) const {

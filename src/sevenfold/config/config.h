@@ -253,11 +253,27 @@ struct ParallelConfig {
   bool tensor_overlap = true;  // collectives of a backward pass run while weight gradients do
 };
 
+// Whole layers whose forward runs again in backward.
+enum class RecomputedLayers : uint8_t {
+  kNone,
+  kUniform,  // all, in groups of `num_layers` neighbours: of a group only its first input is kept
+  kBlock,    // each of the first `num_layers` of a stage
+  kNamed     // each of `layer_ids`
+};
+
+// Activations that backward computes again instead of keeping them (recompute_granularity).
+struct RecomputeConfig {
+  RecomputedLayers layers = RecomputedLayers::kNone;
+  int64_t num_layers = 0;
+  std::vector<int64_t> layer_ids;  // of the whole model, ascending
+};
+
 struct Config {
   std::string file;
   std::string framework;
   MeshShape mesh;
   ParallelConfig parallel;
+  RecomputeConfig recompute;
   ModelConfig model;
   BatchConfig batch;
   OptimizerConfig optimizer;

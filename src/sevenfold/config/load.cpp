@@ -114,6 +114,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
   check_rules(parameters, config.mesh, config.batch);
+  config.recompute = resolve_recomputation(parameters);
   refuse_unsupported_values(parameters);
 }
 

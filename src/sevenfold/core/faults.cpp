@@ -64,6 +64,8 @@ const std::vector<FaultInfo>& all_faults() {
        "with ZeRO the rank with the last shard skips its optimizer step"},
       {Fault::kWeightsNotGathered, "weights-not-gathered",
        "with ZeRO each rank keeps the old weights of the others' shards"},
+      {Fault::kRecomputeDropoutRedrawn, "recompute-dropout-redrawn",
+       "a layer that runs forward again draws other dropout masks"},
   };
   return kFaults;
 }

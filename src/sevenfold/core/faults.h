@@ -47,6 +47,7 @@ enum class Fault : uint8_t {
   kShardNormNotSummed,     // with ZeRO the norm is that of one rank's shard
   kLastShardNotUpdated,    // with ZeRO the rank with the last shard skips its optimizer step
   kWeightsNotGathered,     // with ZeRO each rank goes on with the old weights of the others' shards
+  kRecomputeDropoutRedrawn,  // a layer that runs forward again draws other dropout masks
 };
 
 struct FaultInfo {

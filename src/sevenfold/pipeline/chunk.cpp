@@ -24,7 +24,21 @@ LayerOutput Segment::forward(const Layer& layer, const LayerInput& input) {
     detached.anchor = anchor_ = fresh_leaf(at::zeros({1}, input.microbatch->mask_BT.options()));
   }
   output_ = layer.forward(detached);
+  has_graph_ = true;
   return output_;
+}
+
+LayerOutput Segment::forward_without_graph(const Layer& layer, const LayerInput& input,
+                                           bool keeps_input) {
+  const at::NoGradGuard no_graph;
+  LayerInput detached = input;
+  if (input.boundary.hidden_BTD.defined()) {
+    detached.boundary.hidden_BTD = input.boundary.hidden_BTD.detach();
+    if (keeps_input) input_ = detached.boundary;
+  } else {
+    detached.anchor = at::zeros({1}, input.microbatch->mask_BT.options());
+  }
+  return layer.forward(detached);
 }
 
 void Segment::backward(const Boundary& d_output) {
@@ -45,8 +59,12 @@ Boundary Segment::input_gradients() const {
 }
 
 Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-             FaultSet faults)
-    : layers_(layers), reducer_(reducer), weight_gradients_(faults) {
+             FaultSet faults, RecomputationPlan recomputation)
+    : layers_(layers),
+      reducer_(reducer),
+      recomputation_(std::move(recomputation)),
+      weight_gradients_(faults) {
+  recomputation_.resize(layers_.size());
   reset_loss();
 }
 
@@ -59,11 +77,11 @@ Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
   SEVENFOLD_CHECK(segments.empty(), "micro batch {} ran forward already", microbatch.index);
   segments.resize(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerInput input = input_of_layer(boundary, microbatch);
+    const std::optional<size_t> again_from = recomputation_[i];
     const LayerOutput output =
-        segments[i].forward(*layers_[i], {.boundary = boundary,
-                                          .anchor = {},
-                                          .microbatch = &microbatch,
-                                          .weight_gradients = &weight_gradients_});
+        again_from ? segments[i].forward_without_graph(*layers_[i], input, again_from == i)
+                   : segments[i].forward(*layers_[i], input);
     for (const LossRoot& loss : output.losses) loss_sum_ = loss_sum_ + loss.value.detach();
     boundary = output.boundary;
   }
@@ -77,6 +95,7 @@ Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, Backwa
   std::vector<Segment>& segments = kept->second;
   weight_gradients_.begin(microbatch.index, part);
   for (size_t i = layers_.size(); i-- > 0;) {
+    if (!segments[i].has_graph()) run_forward_again(segments, i, microbatch);
     segments[i].backward(d_output);
     d_output = segments[i].input_gradients();
     segments.pop_back();  // frees the layer's activations
@@ -84,6 +103,25 @@ Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, Backwa
   }
   segments_.erase(kept);
   return d_output;
+}
+
+LayerInput Chunk::input_of_layer(const Boundary& boundary, const Microbatch& microbatch) {
+  return {.boundary = boundary,
+          .anchor = {},
+          .microbatch = &microbatch,
+          .weight_gradients = &weight_gradients_};
+}
+
+// Losses were counted when the layers first ran.
+void Chunk::run_forward_again(std::vector<Segment>& segments, size_t last,
+                              const Microbatch& microbatch) {
+  Microbatch again = microbatch;
+  if (weight_gradients_.faults().has(Fault::kRecomputeDropoutRedrawn))
+    for (int64_t& sample : again.sample_ids) ++sample;
+  const size_t first = recomputation_[last].value();
+  Boundary boundary = segments[first].input();
+  for (size_t i = first; i <= last; ++i)
+    boundary = segments[i].forward(*layers_[i], input_of_layer(boundary, again)).boundary;
 }
 
 void Chunk::backward_weights(const Microbatch& microbatch, bool gradients_complete) {

@@ -5,15 +5,20 @@
 
 #include "sevenfold/nn/layer.h"
 #include "sevenfold/parallel/data/gradient_reducer.h"
+#include "sevenfold/pipeline/recomputation.h"
 
 namespace sevenfold {
 
 // One layer of one micro batch between its forward and its backward: detached inputs and the
-// graph's roots.
+// graph's roots; where backward runs the layer again, at most the inputs.
 class Segment {
  public:
   // Runs the layer; the graph starts at the detached inputs.
   LayerOutput forward(const Layer& layer, const LayerInput& input);
+  // Runs the layer and keeps no activations; its input if keeps_input.
+  LayerOutput forward_without_graph(const Layer& layer, const LayerInput& input, bool keeps_input);
+  bool has_graph() const { return has_graph_; }
+  const Boundary& input() const { return input_; }
   // Runs the graph from its roots: the outputs with `d_output`, and the losses with their seeds.
   void backward(const Boundary& d_output);
   // Gradient of the detached inputs; undefined where the layer's input is integers.
@@ -23,6 +28,7 @@ class Segment {
   Boundary input_;
   at::Tensor anchor_;
   LayerOutput output_;
+  bool has_graph_ = false;
 };
 
 // A list of layers that runs forward and backward one layer's graph at a time. Belongs to one rank.
@@ -30,14 +36,14 @@ class Chunk {
  public:
   // Layers and reducer outlive the chunk.
   Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-        FaultSet faults);
+        FaultSet faults, RecomputationPlan recomputation = {});
 
-  // Keeps a segment per layer until backward. Returns what the next stage gets, and adds the sum of
-  // token losses to loss_sum().
+  // Keeps a segment per layer until backward (of recomputed layers, the input of each group).
+  // Returns what the next stage gets, and adds the sum of token losses to loss_sum().
   Boundary forward(const Microbatch& microbatch, Boundary boundary);
-  // Walks the layers down. gradients_complete: no later row of the schedule adds to this chunk's
-  // weight gradients, so their reduction starts layer by layer. Returns the gradient for the stage
-  // before.
+  // Walks the layers down; recomputed ones run forward again first. gradients_complete: no later
+  // row of the schedule adds to this chunk's weight gradients, so their reduction starts layer by
+  // layer. Returns the gradient for the stage before.
   Boundary backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                     bool gradients_complete);
   // The weight gradients that backward with kInputOnly left.
@@ -52,8 +58,13 @@ class Chunk {
   bool idle() const { return segments_.empty() && weight_gradients_.empty(); }
 
  private:
+  LayerInput input_of_layer(const Boundary& boundary, const Microbatch& microbatch);
+  // Builds the graphs of the recomputed layers from the start of the group to its end, `last`.
+  void run_forward_again(std::vector<Segment>& segments, size_t last, const Microbatch& microbatch);
+
   const std::vector<std::unique_ptr<Layer>>& layers_;
   GradientReducer& reducer_;
+  RecomputationPlan recomputation_;
   WeightGradients weight_gradients_;
   std::map<int64_t, std::vector<Segment>> segments_;  // by micro batch, one per layer
   at::Tensor loss_sum_;

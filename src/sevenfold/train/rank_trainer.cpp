@@ -14,6 +14,7 @@
 #include "sevenfold/parallel/data/weight_gather.h"
 #include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/executor.h"
+#include "sevenfold/pipeline/recomputation.h"
 #include "sevenfold/schedule/generators/one_f_one_b.h"
 #include "sevenfold/train/token_loss.h"
 
@@ -64,7 +65,9 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
       buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
                              config.run.gradient_bucket_elements, config.parallel.zero)),
       reducer_(buckets_, rank, config.parallel.zero),
-      chunk_(model_.layers, reducer_, rank.faults),
+      chunk_(model_.layers, reducer_, rank.faults,
+             recomputation_plan(config.recompute,
+                                {.position = 1, .first_id = 0, .count = config.model.num_layers})),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loader_(config, data, batch_place(rank), gradient_type(dtype_), rank.faults),
       loss_scale_(config.run.precision, config.run.loss_scale) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include "sevenfold/config/rules/choices.h"
@@ -75,6 +76,25 @@ void check_modules(const Parameters& parameters) {
                  parameters.where("recompute_modules"), brief(item), kNames);
 }
 
+std::vector<int64_t> ascending(const std::vector<Value>& ids) {
+  std::vector<int64_t> numbers;
+  for (const Value& id : ids) numbers.push_back(id.integer);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+RecomputeConfig whole_layers(const Parameters& parameters) {
+  if (!parameters.is_null(kIds))
+    return {.layers = RecomputedLayers::kNamed,
+            .layer_ids = ascending(layer_ids(parameters.at(kIds)))};
+  const int64_t num_layers = parameters.integer(kLayers);
+  if (num_layers == 0) return {};
+  const bool is_uniform = parameters.string(kMethod) == "uniform";
+  return {.layers = is_uniform ? RecomputedLayers::kUniform : RecomputedLayers::kBlock,
+          .num_layers = num_layers};
+}
+
 }  // namespace
 
 void check_recomputation(const Parameters& parameters) {
@@ -84,6 +104,23 @@ void check_recomputation(const Parameters& parameters) {
   if (kind != "full" && !parameters.is_null(kIds))
     refuse(parameters, kIds, "needs recompute_granularity=full; set that, or use null");
   check_modules(parameters);
+}
+
+RecomputeConfig resolve_recomputation(Parameters& parameters) {
+  const std::string kind = granularity(parameters);
+  if (kind == "full") return whole_layers(parameters);
+  if (kind == "selective") {
+    const char* key =
+        parameters.boolean("recompute_activations") ? "recompute_activations" : kGranularity;
+    parameters.unsupported(
+        key, fmt::format("config: {}: recomputation of parts of a layer is not supported yet; use "
+                         "recompute_granularity=full with recompute_method and "
+                         "recompute_num_layers, or {}",
+                         parameters.where(key),
+                         key == kGranularity ? "recompute_granularity=null"
+                                             : "recompute_activations=false"));
+  }
+  return {};
 }
 
 }  // namespace sevenfold::config

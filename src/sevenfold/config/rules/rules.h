@@ -83,6 +83,8 @@ void check_pipeline_batches(const Parameters& parameters, const MeshShape& mesh,
 void check_context(const Parameters& parameters, const MeshShape& mesh);
 void check_experts(const Parameters& parameters, const MeshShape& mesh);
 void check_recomputation(const Parameters& parameters);
+// What is computed again in backward; the keys have passed check_recomputation.
+RecomputeConfig resolve_recomputation(Parameters& parameters);
 void check_data_parallel(const Parameters& parameters, const MeshShape& mesh);
 void check_checkpoints(const Parameters& parameters);
 void check_low_precision(const Parameters& parameters);

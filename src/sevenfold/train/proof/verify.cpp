@@ -118,6 +118,7 @@ Config one_rank_config(Config config) {
   config.mesh = one;
   config.parallel.sequence = false;
   config.parallel.zero = ZeroStage::kNone;
+  config.recompute = {};
   config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
   return config;
 }
@@ -129,6 +130,8 @@ Config shrink_config(Config config) {
   const double ffn_ratio =
       static_cast<double>(model.ffn_hidden_size) / static_cast<double>(model.hidden_size);
   model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, mesh.pp));
+  for (int64_t& id : config.recompute.layer_ids) id %= model.num_layers;
+  std::sort(config.recompute.layer_ids.begin(), config.recompute.layer_ids.end());
   model.kv_channels = kHeadSize;
   model.rotary_percent =
       std::max(1.0, std::round(model.rotary_percent * kHeadSize / 2)) * 2 / kHeadSize;

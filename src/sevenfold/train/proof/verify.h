@@ -58,8 +58,8 @@ struct VerifyReport {
 // The configuration under which layouts are compared: hot start, SGD without momentum, in fp16 a
 // constant loss scale; everything else as the experiment says.
 Config proof_config(Config config);
-// The same experiment on one rank: every degree 1, no ZeRO, the same micro batch size and global
-// batch.
+// The same experiment on one rank: every degree 1, no ZeRO, no recomputation, the same micro batch
+// size and global batch.
 Config one_rank_config(Config config);
 // The same layout and ratios at the smallest sizes: TP, PP, VPP, CP, EP, ETP, heads per rank and
 // micro batches per stage stay; fewest layers, head size 8, vocabulary 211, shortest legal sequence
