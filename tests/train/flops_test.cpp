@@ -41,6 +41,22 @@ TEST(Flops, CountTwoFeedForwardMatricesWithoutAGate) {
             4 * 2 * 32.0 * 64);
 }
 
+// Hardware FLOPs add the forward of what runs again: all layers, or two of four.
+TEST(Flops, CountRecomputedLayersApart) {
+  Config config;
+  config.model = small_llama();
+  const double model = step_flops(config.model, 8);
+  EXPECT_EQ(hardware_step_flops(config, 8), model);
+  constexpr double kLayer = 2 * (2 * 1024 + 2 * 512 + 3 * 2048) + 4 * 32 * 32;
+  config.recompute = {.layers = RecomputedLayers::kUniform, .num_layers = 3};
+  EXPECT_EQ(hardware_step_flops(config, 8), model + 8 * 32 * 4 * kLayer);
+  config.recompute = {.layers = RecomputedLayers::kBlock, .num_layers = 2};
+  EXPECT_EQ(hardware_step_flops(config, 8), model + 8 * 32 * 2 * kLayer);
+  config.recompute = {.layers = RecomputedLayers::kNamed, .layer_ids = {0, 3}};
+  EXPECT_EQ(hardware_step_flops(config, 8), model + 8 * 32 * 2 * kLayer);
+  EXPECT_EQ(step_flops(config.model, 8), model);
+}
+
 TEST(Flops, HoldTheLargestRuns) {
   // Llama 3.1 405B, 16 Mi tokens: about 6 FLOPs a parameter and token, and a fifth more for
   // attention.

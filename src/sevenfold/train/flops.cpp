@@ -1,8 +1,13 @@
 #include "sevenfold/train/flops.h"
 
-namespace sevenfold {
+#include <algorithm>
 
-double forward_flops_per_token(const ModelConfig& model) {
+#include "sevenfold/pipeline/recomputation.h"
+
+namespace sevenfold {
+namespace {
+
+double layer_flops_per_token(const ModelConfig& model) {
   const auto hidden = static_cast<double>(model.hidden_size);
   const auto head_size = static_cast<double>(model.kv_channels);
   const double query_width = static_cast<double>(model.num_attention_heads) * head_size;
@@ -11,14 +16,39 @@ double forward_flops_per_token(const ModelConfig& model) {
   const double mlp_matrices = is_gated(model.activation) ? 3.0 : 2.0;
   const double mlp_weights = mlp_matrices * hidden * static_cast<double>(model.ffn_hidden_size);
   const double scores = 4.0 * static_cast<double>(model.seq_length) * query_width;
-  const double layer = 2.0 * (attention_weights + mlp_weights) + scores;
-  const double head = 2.0 * hidden * static_cast<double>(model.vocab_size);
-  return static_cast<double>(model.num_layers) * layer + head;
+  return 2.0 * (attention_weights + mlp_weights) + scores;
+}
+
+int64_t num_recomputed_layers(const Config& config) {
+  const int64_t stage_layers = config.model.num_layers / config.mesh.pp;
+  int64_t count = 0;
+  for (int64_t stage = 0; stage < config.mesh.pp; ++stage) {
+    const RecomputationPlan plan = recomputation_plan(
+        config.recompute, {.first_id = stage * stage_layers, .count = stage_layers});
+    count +=
+        std::count_if(plan.begin(), plan.end(), [](const auto& from) { return from.has_value(); });
+  }
+  return count;
+}
+
+}  // namespace
+
+double forward_flops_per_token(const ModelConfig& model) {
+  const double head =
+      2.0 * static_cast<double>(model.hidden_size) * static_cast<double>(model.vocab_size);
+  return static_cast<double>(model.num_layers) * layer_flops_per_token(model) + head;
 }
 
 double step_flops(const ModelConfig& model, int64_t global_batch_size) {
   const auto tokens = static_cast<double>(global_batch_size * model.seq_length);
   return 3.0 * tokens * forward_flops_per_token(model);
+}
+
+double hardware_step_flops(const Config& config, int64_t global_batch_size) {
+  const auto tokens = static_cast<double>(global_batch_size * config.model.seq_length);
+  const auto layers = static_cast<double>(num_recomputed_layers(config));
+  return step_flops(config.model, global_batch_size) +
+         tokens * layers * layer_flops_per_token(config.model);
 }
 
 }  // namespace sevenfold

@@ -51,7 +51,8 @@ TEST(Metrics, LinesHaveTheKeysOfTheContractInOrder) {
             R"({"iteration":10,"test_loss":2.5,"test_tokens":7,"test_samples":3})");
   StepMetrics metrics = sample_metrics();
   metrics.mfu = 0.375;
-  EXPECT_NE(to_json_line(metrics).find(R"("mfu":0.375)"), std::string::npos);
+  metrics.hfu = 0.5;
+  EXPECT_NE(to_json_line(metrics).find(R"("mfu":0.375,"hfu":0.5)"), std::string::npos);
 }
 
 TEST(Metrics, NumbersReadBackToTheSameBits) {

@@ -42,6 +42,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                {"loss_scale", metrics.loss_scale},
                {"skipped", metrics.is_skipped}};
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
+  if (metrics.hfu) json["hfu"] = *metrics.hfu;
   return json.dump();
 }
 

@@ -33,9 +33,11 @@ struct StepMetrics {
   double bubble_rate = 0.0;
   double exposed_communication_s = 0.0;
   PeakMemory peak_memory;
-  double loss_scale = 1.0;    // that the step used
-  bool is_skipped = false;    // weights unchanged
-  std::optional<double> mfu;  // where the processor's peak is known
+  double loss_scale = 1.0;  // that the step used
+  bool is_skipped = false;  // weights unchanged
+  // Model and hardware FLOPs a second over the processor's peak, where that is known.
+  std::optional<double> mfu;
+  std::optional<double> hfu;
 };
 
 // Of the validation or the test set.

@@ -38,14 +38,17 @@ double RunLog::flops_per_rank(int64_t samples) const {
 void RunLog::explain_throughput() {
   const std::string mfu =
       peak_flops_ > 0.0
-          ? fmt::format("MFU is that over a peak of {:g} TFLOP/s a rank", peak_flops_ * 1e-12)
+          ? fmt::format(
+                "MFU and HFU are model and hardware FLOPs over a peak of {:g} TFLOP/s a rank",
+                peak_flops_ * 1e-12)
           : std::string("MFU is left out, as no --peak-tflops is given");
   print(fmt::format(
       "throughput: model FLOPs a second and rank, {:.4g} TFLOPs a sample (2 for a multiplication "
       "and addition, backward twice the forward, causal attention in full; nothing for "
       "recomputation, "
-      "norms, softmax and optimizer); {}",
-      step_flops(config_.model, 1) * 1e-12, mfu));
+      "norms, softmax and optimizer); hardware FLOPs, with what recomputation computes again: "
+      "{:.4g} TFLOPs a sample; {}",
+      step_flops(config_.model, 1) * 1e-12, hardware_step_flops(config_, 1) * 1e-12, mfu));
 }
 
 void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& all) {
@@ -63,8 +66,12 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
                       .peak_memory = fullest_rank(all),
                       .loss_scale = result.loss_scale,
                       .is_skipped = result.is_skipped};
-  if (peak_flops_ > 0.0)
-    metrics.mfu = flops_per_rank(result.global_batch_size) / report.time_s / peak_flops_;
+  if (peak_flops_ > 0.0) {
+    const double peak = peak_flops_ * report.time_s;  // of one rank in this step
+    const auto ranks = static_cast<double>(config_.mesh.world_size());
+    metrics.mfu = flops_per_rank(result.global_batch_size) / peak;
+    metrics.hfu = hardware_step_flops(config_, result.global_batch_size) / ranks / peak;
+  }
   metrics_.write(metrics);
   step_to_tensorboard(report);
   console_.report_step({.iteration = report.position.iteration,
