@@ -139,7 +139,7 @@ TEST(ScheduleCommand, SaysWhatIsWrong) {
   };
   const std::string sizes = " --stages 4 --microbatches 8";
   EXPECT_THAT(error("--algorithm zb-h3" + sizes),
-              HasSubstr("no algorithm is called 'zb-h3'; did you"));
+              HasSubstr("no algorithm is called 'zb-h3'; use zb-h1 or zb-h2; there are gpipe, "));
   EXPECT_THAT(error("--algorithm 1f1b --chunks 2" + sizes),
               HasSubstr("has 1 chunk per rank, not 2"));
   EXPECT_THAT(error("--algorithm dualpipe --stages 4 --microbatches 6"),

@@ -7,7 +7,7 @@
 #include "sevenfold/config/keys/key_rules.h"
 #include "sevenfold/config/keys/key_tables.h"
 #include "sevenfold/config/rules/choices.h"
-#include "sevenfold/config/rules/pipeline_layout.h"
+#include "sevenfold/config/rules/pipeline/layout.h"
 
 namespace sevenfold {
 namespace {
@@ -139,7 +139,8 @@ TEST(ScheduleRules, AskForTheirPieces) {
       {{"pp_algorithm=v-half", on, kPp2}, "schedule.chunks", "needs 2 pieces"},
       {{"pp_algorithm=1f1b", on, kPp2, two}, "schedule.chunks", "needs 1 piece "},
       {{"pp_algorithm=1f1b-interleaved", on, kPp2}, "schedule.chunks", "needs 2 or more pieces"},
-      {{"pp_algorithm=magic"}, "key.choice", "use 1f1b, zero-bubble"},
+      {{"pp_algorithm=magic"}, "schedule.name", "use one of gpipe, 1f1b"},
+      {{"pp_algorithm=v_hafl", on, kPp2, two}, "schedule.name", "use v-half; there are"},
       {{"offload=true"}, "schedule.offload", "v-half"},
       {{"pp_cost_f=[1, 2, 3]", kPp2}, "schedule.cost", "a list of 2="},
       {{"pp_cost_w=-1"}, "schedule.cost", "above 0"},

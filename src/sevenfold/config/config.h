@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -268,12 +269,38 @@ struct RecomputeConfig {
   std::vector<int64_t> layer_ids;  // of the whole model, ascending
 };
 
+// What one pipeline stage holds of the model.
+struct StageLayers {
+  int64_t first_layer = 0;
+  int64_t num_layers = 0;
+  bool has_embedding = false;
+  bool has_head = false;
+
+  bool operator==(const StageLayers&) const = default;
+};
+
+// How the model is cut into stages, and in what order ranks run them.
+struct PipelineConfig {
+  std::string algorithm = "1f1b";  // a name of schedule/algorithms.h
+  std::string schedule_file;  // a table of PyTorch's form (schedule/csv.h) instead; empty: none
+  int64_t num_chunks = 1;     // v: pieces of the model on a rank; the twins of dualpipe are two
+  int64_t group_size = 0;     // interleaved: micro batches per group; 0: the algorithm's own
+  // For algorithms that search: time of a micro batch through each rank's share of the layers.
+  // Empty: 1.
+  std::vector<double> forward, backward_input, backward_weight;
+  // Of a rank; unit: one micro batch through its share of the layers.
+  double max_memory = std::numeric_limits<double>::infinity();
+  // In the order of the model, P x v of them, P with dualpipe; one without pipeline parallelism.
+  std::vector<StageLayers> stages;
+};
+
 struct Config {
   std::string file;
   std::string framework;
   MeshShape mesh;
   ParallelConfig parallel;
   RecomputeConfig recompute;
+  PipelineConfig pipeline;
   ModelConfig model;
   BatchConfig batch;
   OptimizerConfig optimizer;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/core/units.h"
 #include "sevenfold/schedule/automatic.h"
 #include "sevenfold/schedule/generators/generators.h"
 #include "sevenfold/schedule/generators/one_f_one_b.h"
@@ -41,19 +42,6 @@ bool answers_to(const Algorithm& algorithm, const std::string& wanted) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }
   return false;
-}
-
-size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= left.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j < row.size(); ++j) {
-      const size_t replaced = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row.back();
 }
 
 void check_sizes(const Algorithm& algorithm, const ScheduleRequest& request) {
@@ -120,24 +108,34 @@ const std::vector<Algorithm>& algorithms() {
   return kAlgorithms;
 }
 
-const Algorithm& find_algorithm(std::string_view name) {
+const Algorithm* look_up_algorithm(std::string_view name) {
   const std::string wanted = normalized(name);
-  const Algorithm* nearest = nullptr;
-  size_t nearest_distance = 4;
-  std::string known;
+  for (const Algorithm& algorithm : algorithms())
+    if (answers_to(algorithm, wanted)) return &algorithm;
+  return nullptr;
+}
+
+std::string algorithms_near(std::string_view name) {
+  constexpr int64_t kFar = 4;
+  const std::string wanted = normalized(name);
+  std::string near, all;
+  int64_t least = kFar;
   for (const Algorithm& algorithm : algorithms()) {
-    if (answers_to(algorithm, wanted)) return algorithm;
-    const size_t distance = edit_distance(normalized(algorithm.name), wanted);
-    if (distance < nearest_distance) {
-      nearest = &algorithm;
-      nearest_distance = distance;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+    const int64_t distance = edit_distance(normalized(algorithm.name), wanted);
+    if (distance < least) near.clear();
+    if (distance <= least && distance < kFar)
+      near += (near.empty() ? "" : " or ") + std::string(algorithm.name);
+    least = std::min(least, distance);
+    all += (all.empty() ? "" : ", ") + std::string(algorithm.name);
   }
-  if (nearest != nullptr)
-    raise<ConfigError>("schedule: no algorithm is called '{}'; did you mean '{}'? There are {}",
-                       name, nearest->name, known);
-  raise<ConfigError>("schedule: no algorithm is called '{}'; there are {}", name, known);
+  return near.empty() ? "use one of " + all : fmt::format("use {}; there are {}", near, all);
+}
+
+const Algorithm& find_algorithm(std::string_view name) {
+  const Algorithm* algorithm = look_up_algorithm(name);
+  if (algorithm == nullptr)
+    raise<ConfigError>("schedule: no algorithm is called '{}'; {}", name, algorithms_near(name));
+  return *algorithm;
 }
 
 Schedule generate(std::string_view name, ScheduleRequest request) {

@@ -30,8 +30,12 @@ struct Algorithm {
 
 const std::vector<Algorithm>& algorithms();
 
-// By name or alias, whatever the case, with or without PyTorch's "Schedule" before it.
-// Throws ConfigError with the nearest names.
+// By name or alias, whatever the case, with or without PyTorch's "Schedule" before it; null if
+// there is none.
+const Algorithm* look_up_algorithm(std::string_view name);
+// "use v-half or v-min; there are gpipe, ...": the way out for a name that is not there.
+std::string algorithms_near(std::string_view name);
+// As look_up_algorithm; throws ConfigError with the nearest names.
 const Algorithm& find_algorithm(std::string_view name);
 
 // The algorithm's schedule for the request, checked: complete, in order, live, within

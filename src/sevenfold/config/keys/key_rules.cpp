@@ -31,7 +31,9 @@ constexpr KeyRule kRules[] = {
     {"decoder_pipeline_manual_split_list", "a number for each stage; their sum is num_layers"},
     {"microbatch_group_size_per_vp_stage", "PP to M; M % value is 0 or at least PP"},
     {"overlap_p2p_comm", "false with several pieces per rank: PP > 2"},
-    {"pp_algorithm", "pieces per rank: 1; 1f1b-interleaved 2 or more; the V schedules 2"},
+    {"pp_algorithm",
+     "a name that `sevenfold schedule` knows; pieces per rank: 1; interleaved ones 2 or more; the "
+     "V schedules 2"},
     {"offload", "only with a V schedule of patch_primus_pipeline"},
     {"pp_max_mem", "above 0"},
     {"pp_cost_f", "above 0; a number, or PP of them"},

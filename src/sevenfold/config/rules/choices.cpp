@@ -8,8 +8,6 @@ namespace {
 constexpr std::string_view kFloats = "fp32, bf16, fp16 or fp8";
 
 constexpr Choice kChoices[] = {
-    {"pp_algorithm",
-     "1f1b, zero-bubble, zero-bubble-heuristic, 1f1b-interleaved, zbv-formatted, v-half or v-min"},
     {"communication_method", "async_p2p or batch_p2p"},
     {"zero_bubble_v_schedule_mem_setup", "half, min or zb"},
     {"offload_ops", "attn"},

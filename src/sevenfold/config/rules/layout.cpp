@@ -129,7 +129,6 @@ MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                "is {} for dense and {} "
                "for expert weights; use use_tp_pp_dp_mapping=false",
                parameters.where("use_tp_pp_dp_mapping"), mesh.dp, mesh.edp());
-  check_pipeline(parameters, mesh);
   note_missing_axes(parameters, mesh);
   note_data_parallel_keys(parameters);
   return mesh;

@@ -7,11 +7,8 @@
 namespace sevenfold::config {
 namespace {
 
-constexpr const char* kAlgorithm = "pp_algorithm";
-constexpr const char* kChunks = "num_virtual_stages_per_pipeline_rank";
-
-bool is_vee(const std::string& name) {
-  return name == "zbv-formatted" || name == "v-half" || name == "v-min";
+bool offloads(const std::string& algorithm) {
+  return algorithm == "zbv-formatted" || algorithm == "v-half" || algorithm == "v-min";
 }
 
 bool uses_primus_schedule(const Parameters& parameters, const MeshShape& mesh) {
@@ -19,22 +16,8 @@ bool uses_primus_schedule(const Parameters& parameters, const MeshShape& mesh) {
          !parameters.boolean("patch_zero_bubble");
 }
 
-void check_algorithm(const Parameters& parameters, int64_t chunks) {
-  const std::string name = parameters.string(kAlgorithm);
-  const bool is_interleaved = name == "1f1b-interleaved";
-  const bool fits = is_vee(name) ? chunks == 2 : is_interleaved ? chunks > 1 : chunks == 1;
-  if (fits) return;
-  const char* needed = is_vee(name) ? "2" : is_interleaved ? "2 or more" : "1";
-  raise_rule("schedule.chunks",
-             "config: {}: this schedule needs {} piece{} of the model per pipeline rank, and there "
-             "are {}; use {}={}",
-             parameters.where(kAlgorithm), needed, needed[0] == '1' ? "" : "s", chunks, kChunks,
-             needed[0] == '1' ? "null" : "2");
-}
-
-void check_offload(const Parameters& parameters, bool is_scheduled) {
-  if (!parameters.boolean("offload")) return;
-  if (is_scheduled && is_vee(parameters.string(kAlgorithm))) return;
+void check_offload(const Parameters& parameters, bool can_offload) {
+  if (!parameters.boolean("offload") || can_offload) return;
   raise_rule(
       "schedule.offload",
       "config: {}: activations are offloaded only by the schedules zbv-formatted, v-half and "
@@ -94,14 +77,11 @@ void check_group(const Parameters& parameters, int64_t pp, int64_t num_microbatc
 }  // namespace
 
 void check_pipeline_batches(const Parameters& parameters, const MeshShape& mesh,
-                            const BatchConfig& batch) {
-  const int64_t chunks = pipeline_chunks(parameters, mesh.pp);
-  const bool is_scheduled = uses_primus_schedule(parameters, mesh);
-  if (is_scheduled) check_algorithm(parameters, chunks);
-  check_offload(parameters, is_scheduled);
+                            const PipelineConfig& pipeline, const BatchConfig& batch) {
+  check_offload(parameters, uses_primus_schedule(parameters, mesh) && offloads(pipeline.algorithm));
   check_costs(parameters, mesh.pp);
   check_pending_backward(parameters);
-  if (chunks > 1) check_group(parameters, mesh.pp, batch.num_microbatches);
+  if (pipeline.num_chunks > 1) check_group(parameters, mesh.pp, batch.num_microbatches);
 }
 
 }  // namespace sevenfold::config

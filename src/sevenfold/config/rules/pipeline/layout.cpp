@@ -1,4 +1,4 @@
-#include "sevenfold/config/rules/pipeline_layout.h"
+#include "sevenfold/config/rules/pipeline/layout.h"
 
 #include <cctype>
 #include <sstream>
