@@ -24,8 +24,9 @@ json read_golden(const std::string& name) {
 }
 
 testing::Experiment golden_experiment(const json& golden, const TemporaryDirectory& directory,
-                                      int64_t ranks) {
+                                      int64_t ranks, const json& layout = json::object()) {
   json overrides = golden["overrides"];
+  if (!layout.is_null()) overrides.update(layout);
   const std::string data_set = overrides["train_data_path"];
   overrides.erase("train_data_path");
   return testing::m0_experiment(directory, data_set, ranks, overrides, golden["sevenfold"]);
@@ -92,24 +93,41 @@ TEST_P(Golden, LossesNormsGradientsAndWeightsAgree) {
   expect_tensors(golden["final_weights"], trace.final_weights);
 }
 
-// AdamW, clipping and warm-up under data parallelism: `verify` itself uses SGD.
-TEST_P(Golden, HoldsOnFourDataParallelRanks) {
-  install_allocator();
-  const json golden = read_golden(GetParam());
-  const TemporaryDirectory directory;
-  const testing::Experiment experiment = golden_experiment(golden, directory, 4);
-  const LayoutTrace trace = trace_layout(experiment.config, *experiment.data,
-                                         {.steps = static_cast<int64_t>(golden["steps"].size())});
-  EXPECT_TRUE(trace.replicas_equal);
-  expect_steps(golden, trace);
-  expect_tensors(golden["first_gradient"], trace.gradients.front());
-  expect_tensors(golden["final_weights"], trace.final_weights);
+// AdamW, clipping and warm-up in layouts: `verify` itself uses SGD.
+class GoldenLayout : public ::testing::TestWithParam<const char*> {
+ protected:
+  void expect_on(int64_t ranks, const json& layout) {
+    install_allocator();
+    const json golden = read_golden(GetParam());
+    const TemporaryDirectory directory;
+    const testing::Experiment experiment = golden_experiment(golden, directory, ranks, layout);
+    const LayoutTrace trace = trace_layout(experiment.config, *experiment.data,
+                                           {.steps = static_cast<int64_t>(golden["steps"].size())});
+    EXPECT_TRUE(trace.replicas_equal);
+    expect_steps(golden, trace);
+    expect_tensors(golden["first_gradient"], trace.gradients.front());
+    expect_tensors(golden["final_weights"], trace.final_weights);
+  }
+};
+
+TEST_P(GoldenLayout, HoldsOnFourDataParallelRanks) {
+  expect_on(4, {});
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Golden,
-                         ::testing::Values("m0_d3", "m0_tied_d1", "m0l_d3", "g0_d3", "m0_qknorm_d4",
-                                           "m0_adamw_d1", "m0_llama3rope_d3", "x_m0_clip_d3"),
-                         [](const auto& instance) { return std::string(instance.param); });
+TEST_P(GoldenLayout, HoldsOnTwoTensorParallelRanks) {
+  expect_on(2, {{"tensor_model_parallel_size", 2}});
+}
+
+TEST_P(GoldenLayout, HoldsOnFourRanksThatCutSequences) {
+  expect_on(4, {{"tensor_model_parallel_size", 4}, {"sequence_parallel", true}});
+}
+
+constexpr const char* kCases[] = {
+    "m0_d3",        "m0_tied_d1",  "m0l_d3",           "g0_d3",
+    "m0_qknorm_d4", "m0_adamw_d1", "m0_llama3rope_d3", "x_m0_clip_d3"};
+const auto kName = [](const auto& instance) { return std::string(instance.param); };
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, ::testing::ValuesIn(kCases), kName);
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenLayout, ::testing::ValuesIn(kCases), kName);
 
 }  // namespace
 }  // namespace sevenfold

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "parity/tensor_cases.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/ring_bytes.h"
@@ -17,8 +19,9 @@ namespace {
 
 using testing::TemporaryDirectory;
 using testing::tensor_experiment;
+using testing::TensorCase;
 
-constexpr int64_t kTp = 4, kDouble = 8;
+constexpr int64_t kTp = 4;
 
 struct Sent {
   int64_t operations = 0;
@@ -30,98 +33,152 @@ struct Sent {
   }
 };
 
-Sent sent(const RankContext& rank, const std::string& operation) {
+Sent sent(const RankContext& rank, const std::string& group, const std::string& operation) {
   const auto& entries = rank.traffic.entries();
-  const auto found = entries.find({"tp", operation});
+  const auto found = entries.find({group, operation});
   if (found == entries.end()) return {};
   return {found->second.operations, found->second.bytes_sent};
 }
 
-void expect_sent(const RankContext& rank, const std::string& operation, const Sent& expected) {
-  EXPECT_EQ(sent(rank, operation).operations, expected.operations) << operation;
-  EXPECT_EQ(sent(rank, operation).bytes, expected.bytes) << operation;
-}
+struct SentCase {
+  TensorCase layout;
+  std::string precision = "fp64";
+};
 
-// Every step: sums over the ranks of what the softmax needs, [N] maxima and [2, N] sums in fp64.
-void add_cross_entropy(const Config& config, int64_t rank, Sent& all_reduce, Sent& maxima) {
-  const int64_t micro = config.batch.num_microbatches;
-  const int64_t tokens = config.batch.micro_batch_size * config.model.seq_length;
-  all_reduce.add(micro, ring_bytes::all_reduce(2 * tokens, 8, kTp, rank));
-  maxima.add(micro, ring_bytes::all_reduce(tokens, kDouble, kTp, rank));
-}
+class TensorParallelTraffic : public ::testing::TestWithParam<SentCase> {};
 
-int64_t hidden_elements(const Config& config) {
-  return config.batch.micro_batch_size * config.model.seq_length * config.model.hidden_size;
-}
+// What docs/tensor_parallelism.md says of one step's gradients, in numbers.
+class ExpectedTraffic {
+ public:
+  ExpectedTraffic(const Config& config, const SentCase& c, int64_t rank)
+      : model_(config.model),
+        c_(c),
+        rank_(rank),
+        micro_(config.batch.num_microbatches),
+        tokens_(config.batch.micro_batch_size * config.model.seq_length),
+        element_(c.precision == "bf16"   ? 2
+                 : c.precision == "fp32" ? 4
+                                         : 8),
+        wide_(c.precision == "fp64" ? 8 : 4) {
+    add_hidden_states();
+    add_cross_entropy();
+    if (const int64_t elements = replicated_elements(); elements > 0)
+      all_reduce.add(1, ring_bytes::all_reduce(elements, wide_, c.layout.tp, rank));
+    if (const int64_t copies = c.layout.tp / c.layout.groups; copies > 1)
+      of_copies.add(1, ring_bytes::all_reduce(copied_elements(), wide_, copies, rank % copies));
+  }
 
-// Two all-reduces of b s h per layer in forward and two in backward, one for the embedding, one for
-// the gradient of the head's input.
-TEST(TensorParallelTraffic, IsFourAllReducesPerLayerAndMicrobatch) {
+  Sent all_reduce, maxima, all_gather, reduce_scatter, of_copies;
+
+ private:
+  bool is_gpt() const { return c_.layout.model.starts_with("gpt"); }
+  bool is_biased() const { return is_gpt() || c_.layout.model == "biased"; }
+
+  // Two all-reduces of b s h per layer in forward and two in backward, one for the embedding, one
+  // for the gradient of the head's input. With sequence parallelism the same bytes as all-gathers
+  // and reduce-scatters, and one more all-gather for each input that was not kept.
+  void add_hidden_states() {
+    const int64_t hidden = tokens_ * model_.hidden_size, layers = model_.num_layers;
+    const int64_t sums = micro_ * (4 * layers + 2);
+    if (!c_.layout.sequence) {
+      all_reduce.add(sums, ring_bytes::all_reduce(hidden, element_, c_.layout.tp, rank_));
+      return;
+    }
+    const int64_t part = (c_.layout.tp - 1) * hidden / c_.layout.tp * element_;
+    reduce_scatter.add(sums, part);
+    all_gather.add(sums + micro_ * (2 * layers + 1), part);
+  }
+
+  // What the softmax needs of the other ranks: [N] maxima, and [2, N] sums in fp64.
+  void add_cross_entropy() {
+    all_reduce.add(micro_, ring_bytes::all_reduce(2 * tokens_, 8, c_.layout.tp, rank_));
+    maxima.add(micro_, ring_bytes::all_reduce(tokens_, wide_, c_.layout.tp, rank_));
+  }
+
+  // Parameters that every rank holds whole and of whose gradient it knows a part. Norms of q and k
+  // see this rank's heads; with sequence parallelism the others see its tokens.
+  int64_t replicated_elements() const {
+    const int64_t h = model_.hidden_size, layers = model_.num_layers;
+    int64_t elements = c_.layout.model == "qk_norm" ? layers * 2 * model_.kv_channels : 0;
+    if (!c_.layout.sequence) return elements;
+    elements += (2 * layers + 1) * (is_gpt() ? 2 : 1) * h;  // gains, and biases of LayerNorm
+    if (is_biased()) elements += layers * 2 * h;            // of o and down
+    if (is_gpt()) elements += model_.max_position_embeddings * h;
+    return elements;
+  }
+
+  // One KV head of k_proj and v_proj, and of their biases.
+  int64_t copied_elements() const {
+    return model_.num_layers * 2 * model_.kv_channels *
+           (model_.hidden_size + (is_biased() ? 1 : 0));
+  }
+
+  const ModelConfig& model_;
+  const SentCase& c_;
+  int64_t rank_, micro_, tokens_, element_, wide_;
+};
+
+TEST_P(TensorParallelTraffic, IsThatOfTheFormula) {
   install_allocator();
   const TemporaryDirectory directory;
-  const testing::Experiment experiment =
-      tensor_experiment(directory, {.model = "llama", .groups = 4, .tp = kTp});
+  const SentCase& c = GetParam();
+  const testing::Experiment experiment = tensor_experiment(
+      directory, c.layout, {{"bf16", c.precision == "bf16"}}, {{"precision", c.precision}});
   const SampleStream samples(experiment.config, *experiment.data);
   run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
     RankTrainer trainer(experiment.config, samples, rank);
     rank.traffic.clear();
     trainer.compute_gradients();
-    const Config& config = experiment.config;
-    const int64_t sums = config.batch.num_microbatches * (4 * config.model.num_layers + 2);
-    Sent all_reduce, maxima;
-    all_reduce.add(sums, ring_bytes::all_reduce(hidden_elements(config), kDouble, kTp, rank.rank));
-    add_cross_entropy(config, rank.rank, all_reduce, maxima);
-    expect_sent(rank, "all_reduce", all_reduce);
-    expect_sent(rank, "all_reduce_max", maxima);
-    expect_sent(rank, "all_gather", {});
-    expect_sent(rank, "reduce_scatter", {});
+    const ExpectedTraffic expected(experiment.config, c, rank.rank);
+    const auto check = [&](const char* group, const char* operation, const Sent& formula) {
+      EXPECT_EQ(sent(rank, group, operation).operations, formula.operations) << operation;
+      EXPECT_EQ(sent(rank, group, operation).bytes, formula.bytes) << operation;
+    };
+    check("tp", "all_reduce", expected.all_reduce);
+    check("tp", "all_reduce_max", expected.maxima);
+    check("tp", "all_gather", expected.all_gather);
+    check("tp", "reduce_scatter", expected.reduce_scatter);
+    check("tp-copies", "all_reduce", expected.of_copies);
   });
 }
 
-// The same bytes as all-gathers and reduce-scatters, and one more all-gather for each input that
-// was not kept; the gradients of norms are summed once per step.
-TEST(SequenceParallelTraffic, IsThatOfTensorParallelismAndTheGatheringAgain) {
-  install_allocator();
-  const TemporaryDirectory directory;
-  const testing::Experiment experiment =
-      tensor_experiment(directory, {.model = "llama", .groups = 4, .tp = kTp, .sequence = true});
-  const SampleStream samples(experiment.config, *experiment.data);
-  run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, samples, rank);
-    rank.traffic.clear();
-    trainer.compute_gradients();
-    const Config& config = experiment.config;
-    const int64_t layers = config.model.num_layers, micro = config.batch.num_microbatches;
-    const int64_t part = (kTp - 1) * hidden_elements(config) / kTp * kDouble;
-    Sent all_reduce, maxima;
-    add_cross_entropy(config, rank.rank, all_reduce, maxima);
-    const int64_t norms = (2 * layers + 1) * config.model.hidden_size;
-    all_reduce.add(1, ring_bytes::all_reduce(norms, kDouble, kTp, rank.rank));
-    expect_sent(rank, "all_reduce", all_reduce);
-    expect_sent(rank, "all_reduce_max", maxima);
-    expect_sent(rank, "reduce_scatter", Sent{}.add(micro * (4 * layers + 2), part));
-    const int64_t again = 2 * layers + 1;
-    expect_sent(rank, "all_gather", Sent{}.add(micro * (4 * layers + 2 + again), part));
-  });
+std::vector<SentCase> sent_cases() {
+  std::vector<SentCase> cases;
+  for (const char* model : {"llama", "tied", "qk_norm", "biased", "gpt", "gpt_tied"})
+    for (const bool sequence : {false, true})
+      for (const int64_t tp : {2, 4, 8})
+        cases.push_back({{.model = model, .groups = 4, .tp = tp, .sequence = sequence}});
+  for (const char* precision : {"fp32", "bf16"})
+    for (const bool sequence : {false, true})
+      cases.push_back(
+          {{.model = "qk_norm", .groups = 1, .tp = 4, .sequence = sequence}, precision});
+  return cases;
 }
 
-// Copies of KV heads: their gradients, k_proj and v_proj of every layer, once per step.
-TEST(KeyValueCopies, AreSummedOncePerStepAmongThoseThatHoldThem) {
+INSTANTIATE_TEST_SUITE_P(Kinds, TensorParallelTraffic, ::testing::ValuesIn(sent_cases()),
+                         [](const auto& instance) {
+                           return instance.param.layout.name() + "_" + instance.param.precision;
+                         });
+
+// Every matrix and table divided by the ranks, but for KV heads that neighbours copy, a vocabulary
+// of 101 rows, and the norms.
+TEST(TensorParallelWeights, TakeTheBytesOfTheirParts) {
   install_allocator();
-  const TemporaryDirectory directory;
-  const testing::Experiment experiment =
-      tensor_experiment(directory, {.model = "llama", .groups = 2, .tp = kTp});
-  const SampleStream samples(experiment.config, *experiment.data);
-  run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(experiment.config, samples, rank);
-    rank.traffic.clear();
-    trainer.compute_gradients();
-    const ModelConfig& model = experiment.config.model;
-    const int64_t elements = model.num_layers * 2 * model.kv_channels * model.hidden_size;
-    const TrafficEntry sums = rank.traffic.of_group("tp-copies");
-    EXPECT_EQ(sums.operations, 1);
-    EXPECT_EQ(sums.bytes_sent, elements * kDouble);
-  });
+  for (const int64_t tp : {1, 2, 4})
+    for (const int64_t groups : {1, 2}) {
+      const TemporaryDirectory directory;
+      const testing::Experiment experiment =
+          tensor_experiment(directory, {.model = "llama", .groups = groups, .tp = tp});
+      const SampleStream samples(experiment.config, *experiment.data);
+      run_ranks(Mesh(experiment.config.mesh), {}, [&](RankContext& rank) {
+        const RankTrainer trainer(experiment.config, samples, rank);
+        const int64_t h = 32, f = 64, head = 8;
+        const int64_t kv = std::max<int64_t>(1, groups / tp) * head;
+        const int64_t layer = 2 * h * (4 * head / tp) + 2 * h * kv + 3 * h * f / tp + 2 * h;
+        const int64_t rows = 101 * (rank.rank + 1) / tp - 101 * rank.rank / tp;
+        EXPECT_EQ(trainer.parameter_bytes(), 8 * (4 * layer + 2 * rows * h + h));
+      });
+    }
 }
 
 struct Kept {
