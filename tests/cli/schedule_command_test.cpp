@@ -130,6 +130,67 @@ TEST(ScheduleCommand, ComparesAndSaysWhyNot) {
   }
 }
 
+// docs/pipeline_parallelism.md shows what the program prints.
+TEST(ScheduleCommand, DrawsWhatTheDocumentationShows) {
+  std::ifstream page(SEVENFOLD_SOURCE_DIR "/docs/pipeline_parallelism.md");
+  const std::string indent = "    ";
+  const std::string prompt = indent + "$ sevenfold schedule ";
+  int drawings = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind(prompt, 0) != 0) continue;
+    const std::string words = line.substr(prompt.size());
+    std::string shown;
+    while (std::getline(page, line) && line.rfind(indent, 0) == 0)
+      shown += line.substr(indent.size()) + "\n";
+    EXPECT_THAT(schedule(words).out, testing::StartsWith(shown)) << words;
+    ++drawings;
+  }
+  EXPECT_GE(drawings, 12);
+}
+
+// A small Llama on two pipeline ranks with six micro batches a step.
+std::string experiment_file() {
+  const std::string name = scratch_file("schedule.yaml");
+  std::ofstream(name) << "work_group: w\nuser_name: u\nexp_name: e\nworkspace: " << name
+                      << ".d\nmodules:\n  pre_trainer:\n    framework: megatron\n"
+                         "    config: pre_trainer.yaml\n    model: llama2_7B.yaml\n"
+                         "    overrides: {num_layers: 8, vocab_size: 64, micro_batch_size: 1, "
+                         "global_batch_size: 6, pipeline_model_parallel_size: 2}\n";
+  return name;
+}
+
+TEST(ScheduleCommand, ShowsTheScheduleOfAnExperiment) {
+  const std::string file = experiment_file();
+  const auto figures = [](const std::string& words) {
+    const Outcome outcome = schedule(words + " --json");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    return json::parse(outcome.out);
+  };
+  EXPECT_EQ(figures(file), figures("--algorithm 1f1b --stages 2 --microbatches 6"));
+  EXPECT_EQ(figures(file + " num_virtual_stages_per_pipeline_rank=4 --comm 0.5"),
+            figures("--algorithm 1f1b-interleaved --stages 2 --microbatches 6 --chunks 4 --comm "
+                    "0.5"));
+  const std::string primus = " patch_primus_pipeline=true pp_algorithm=zero-bubble-heuristic";
+  EXPECT_EQ(figures(file + primus + " pp_max_mem=3 pp_cost_f=18 pp_cost_b=20 pp_cost_w=14"),
+            figures("--algorithm zero-bubble-heuristic --stages 2 --microbatches 6 --max-memory 3 "
+                    "--forward 18 --backward-input 20 --backward-weight 14"));
+  const std::string table = scratch_file("schedule_table.csv");
+  EXPECT_EQ(schedule("--algorithm v-half --stages 2 --microbatches 6 --csv " + table).exit_code, 0);
+  EXPECT_EQ(figures(file + " sevenfold.schedule_file=" + table)["operations"],
+            figures("--algorithm v-half --stages 2 --microbatches 6")["operations"]);
+  EXPECT_EQ(schedule(file + " --algorithm 1f1b").exit_code, 2);
+  EXPECT_THAT(schedule(file + " --stages 4").error, HasSubstr("leave --algorithm, --stages"));
+  EXPECT_THAT(schedule(file + " --compare").out,
+              HasSubstr("next: sevenfold schedule " + file + " sevenfold.schedule="));
+  std::filesystem::remove(table);
+  std::filesystem::remove(file);
+}
+
+TEST(ScheduleCommand, ReadsNumbersAsDecimal) {
+  EXPECT_EQ(json::parse(schedule("--algorithm 1f1b --stages 010 --microbatches 016 --json").out),
+            json::parse(schedule("--algorithm 1f1b --stages 10 --microbatches 16 --json").out));
+}
+
 TEST(ScheduleCommand, SaysWhatIsWrong) {
   const auto error = [](const std::string& words) {
     const Outcome outcome = schedule(words);
@@ -148,7 +209,15 @@ TEST(ScheduleCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error("--algorithm 1f1b --max-memory 3" + sizes),
               HasSubstr("rank 0 holds 4 activations at once, the limit is 3"));
   EXPECT_THAT(error("--algorithm 1f1b-interleaved --group 3" + sizes), HasSubstr("use 4, 8"));
-  EXPECT_THAT(error("--algorithm 1f1b --forward -1" + sizes), HasSubstr("forward time -1"));
+  EXPECT_THAT(error("--algorithm 1f1b --forward -1" + sizes),
+              HasSubstr("--forward \"-1\": is no decimal number of 0 or more"));
+  EXPECT_THAT(error("--algorithm 1f1b --stages 010x --microbatches 8"),
+              HasSubstr("--stages \"010x\": is no whole decimal number"));
+  EXPECT_THAT(error("--algorithm 1f1b --stages 4 --microbatches 99999999999999999999"),
+              HasSubstr("--microbatches 99999999999999999999: is out of range; use a whole number "
+                        "of 1 to 65536"));
+  EXPECT_THAT(error("--algorithm 1f1b --max-memory 0" + sizes),
+              HasSubstr("--max-memory \"0\": is no decimal number above 0"));
   EXPECT_THAT(error("--algorithm 1f1b"), HasSubstr("--stages and --microbatches"));
   EXPECT_THAT(error("--algorithm 1f1b --stages 0 --microbatches 3"), HasSubstr("--stages"));
   EXPECT_THAT(error(sizes), HasSubstr("--algorithm is missing"));

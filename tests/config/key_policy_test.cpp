@@ -103,10 +103,11 @@ TEST(KeyPolicy, RefusesUnknownKeysOfTheSevenfoldBlock) {
   EXPECT_EQ(error_of(small_llama("", "sevenfold: {rank: 2}\n")),
             "config: run.yaml:33 sevenfold.rank=2: there is no key sevenfold.rank; did you mean "
             "sevenfold.ranks?");
-  EXPECT_EQ(error_of(small_llama("", "sevenfold: {zzz: 2}\n")),
-            "config: run.yaml:33 sevenfold.zzz=2: there is no key sevenfold.zzz; use one of ranks, "
-            "backend, device, "
-            "precision, shuffle, start, eod_token_id, pad_token_id, prepare");
+  EXPECT_EQ(
+      error_of(small_llama("", "sevenfold: {zzz: 2}\n")),
+      "config: run.yaml:33 sevenfold.zzz=2: there is no key sevenfold.zzz; use one of ranks, "
+      "backend, device, "
+      "precision, shuffle, start, eod_token_id, pad_token_id, prepare, schedule, schedule_file");
   EXPECT_THAT(error_of(small_llama("", "sevenfold: {prepare: {input: [a], ouput: b}}\n")),
               HasSubstr("did you mean sevenfold.prepare.output?"));
 }

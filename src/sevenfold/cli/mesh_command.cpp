@@ -156,6 +156,7 @@ void show_mesh(const MeshArguments& arguments) {
   LoadOptions options = arguments.load;
   options.tokenizer_facts = tokenizer_facts;
   if (arguments.world_size != 0) options.ranks = arguments.world_size;
+  options.ranks_option = "--world";
   const Config config = load_config(options);
   const Mesh mesh(config.mesh);
   warn_of_crossing(mesh, Axis::kTp, "tensor_model_parallel_size");

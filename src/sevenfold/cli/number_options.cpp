@@ -36,21 +36,15 @@ int64_t read_whole_number(const std::string& place, const std::string& text,
   return value;
 }
 
-double read_positive_number(const std::string& place, const std::string& text) {
+double read_positive_number(const std::string& place, const std::string& text, bool takes_zero) {
   double value = 0.0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (stop != end || error != std::errc() || !(value > 0.0) || std::isinf(value))
-    raise<ConfigError>("{} \"{}\": is no decimal number above 0; write one", place, text);
+  const bool is_number = stop == end && error == std::errc() && !std::isinf(value);
+  if (!is_number || !(value > 0.0 || (takes_zero && value == 0.0)))
+    raise<ConfigError>("{} \"{}\": is no decimal number {}; write one", place, text,
+                       takes_zero ? "of 0 or more" : "above 0");
   return value;
-}
-
-CLI::Option* add_positive_number(CLI::App& command, const std::string& name, double& target,
-                                 const std::string& help) {
-  const auto store = [&command, &target, name](const std::string& text) {
-    target = read_positive_number(command_words(command) + ": " + name, text);
-  };
-  return command.add_option_function<std::string>(name, store, help)->type_name("X");
 }
 
 }  // namespace sevenfold::cli

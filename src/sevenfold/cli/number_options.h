@@ -20,8 +20,9 @@ std::string command_words(const CLI::App& command);
 // Throws ConfigError, which begins with `place` ("batch: --dp").
 int64_t read_whole_number(const std::string& place, const std::string& text,
                           const WholeRange& range);
-// A decimal number above 0.
-double read_positive_number(const std::string& place, const std::string& text);
+// A decimal number above 0, or at least 0 where `takes_zero`.
+double read_positive_number(const std::string& place, const std::string& text,
+                            bool takes_zero = false);
 
 // An option for a number of type T (an integer, or a std::optional of one) that outlives the
 // parsing. CLI11's own conversions read 010 as octal, take "" as not given and saturate.
@@ -34,7 +35,14 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& name, T& tar
   return command.add_option_function<std::string>(name, store, help)->type_name("N");
 }
 
-CLI::Option* add_positive_number(CLI::App& command, const std::string& name, double& target,
-                                 const std::string& help);
+// An option for a number of type T (double, or a std::optional of it) above 0, or at least 0.
+template <typename T>
+CLI::Option* add_positive_number(CLI::App& command, const std::string& name, T& target,
+                                 const std::string& help, bool takes_zero = false) {
+  const auto store = [&command, &target, name, takes_zero](const std::string& text) {
+    target = read_positive_number(command_words(command) + ": " + name, text, takes_zero);
+  };
+  return command.add_option_function<std::string>(name, store, help)->type_name("X");
+}
 
 }  // namespace sevenfold::cli

@@ -9,6 +9,9 @@
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
+#include "sevenfold/cli/number_options.h"
+#include "sevenfold/cli/tokenizer_facts.h"
+#include "sevenfold/config/run_schedule.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/schedule/algorithms.h"
 #include "sevenfold/schedule/csv.h"
@@ -23,7 +26,9 @@ namespace {
 using json = nlohmann::ordered_json;
 
 struct ScheduleArguments {
+  LoadOptions load;  // of an experiment whose schedule is asked for; file empty: none
   std::string algorithm;
+  bool is_table = false;  // `algorithm` is a schedule file, whatever its name
   ScheduleRequest request;
   std::optional<double> max_memory;
   int64_t width = 160;
@@ -62,9 +67,13 @@ Schedule read_schedule(const ScheduleArguments& arguments) {
   return schedule;
 }
 
+bool reads_a_file(const ScheduleArguments& arguments) {
+  return !arguments.compares && (arguments.is_table || names_a_file(arguments.algorithm));
+}
+
 Measured measured(const std::string& algorithm, const ScheduleArguments& arguments) {
   Schedule schedule =
-      names_a_file(algorithm) ? read_schedule(arguments) : generate(algorithm, arguments.request);
+      reads_a_file(arguments) ? read_schedule(arguments) : generate(algorithm, arguments.request);
   Simulation simulation = simulate(schedule, arguments.request.costs);
   return {std::move(schedule), std::move(simulation)};
 }
@@ -206,8 +215,26 @@ void show_comparison(const ScheduleArguments& arguments) {
     return;
   }
   print_comparison(comparison);
-  fmt::print("next: sevenfold schedule --algorithm {} {} --text\n",
-             comparison.schedules.front().schedule.algorithm, request_words(arguments));
+  if (!arguments.load.file.empty())
+    fmt::print("next: sevenfold schedule {} sevenfold.schedule={} --text\n",
+               experiment_words(arguments.load), comparison.schedules.front().schedule.algorithm);
+  else
+    fmt::print("next: sevenfold schedule --algorithm {} {} --text\n",
+               comparison.schedules.front().schedule.algorithm, request_words(arguments));
+}
+
+void print_next(const ScheduleArguments& arguments, const Schedule& schedule) {
+  if (!arguments.load.file.empty())
+    fmt::print("next: sevenfold schedule {} --{}\n", experiment_words(arguments.load),
+               arguments.as_text ? "compare" : "text");
+  else if (reads_a_file(arguments))
+    fmt::print("next: sevenfold schedule --compare --stages {} --microbatches {}\n",
+               schedule.num_ranks(), schedule.num_microbatches);
+  else if (arguments.as_text)
+    fmt::print("next: sevenfold schedule --compare {}\n", request_words(arguments));
+  else
+    fmt::print("next: sevenfold schedule --algorithm {} {} --text\n",
+               shell_word(arguments.algorithm), request_words(arguments));
 }
 
 void show_one(const ScheduleArguments& arguments) {
@@ -227,25 +254,40 @@ void show_one(const ScheduleArguments& arguments) {
     fmt::print("{}\n",
                draw_text(one.schedule, one.simulation, static_cast<size_t>(arguments.width)));
   print_schedule(one);
-  if (names_a_file(arguments.algorithm))
-    fmt::print("next: sevenfold schedule --compare --stages {} --microbatches {}\n",
-               one.schedule.num_ranks(), one.schedule.num_microbatches);
-  else if (arguments.as_text)
-    fmt::print("next: sevenfold schedule --compare {}\n", request_words(arguments));
-  else
-    fmt::print("next: sevenfold schedule --algorithm {} {} --text\n",
-               shell_word(arguments.algorithm), request_words(arguments));
+  print_next(arguments, one.schedule);
+}
+
+// The sizes, the algorithm and the limits of an experiment's step.
+void take_from_experiment(ScheduleArguments& arguments) {
+  const ScheduleRequest& given = arguments.request;
+  const bool has_own = given.num_ranks != 0 || given.num_microbatches != 0 ||
+                       given.num_chunks != 0 || given.group_size != 0;
+  if (has_own || !arguments.algorithm.empty())
+    raise<ConfigError>(
+        "schedule: {} says which schedule for which sizes; leave --algorithm, --stages, "
+        "--microbatches, --chunks and --group out, or the file",
+        arguments.load.file);
+  arguments.load.tokenizer_facts = tokenizer_facts;
+  const Config config = load_config(arguments.load);
+  ScheduleRequest request = schedule_request(config, config.batch.num_microbatches);
+  if (request.costs.stages.empty()) request.costs = given.costs;
+  arguments.request = request;
+  arguments.is_table = !config.pipeline.schedule_file.empty();
+  arguments.algorithm =
+      arguments.is_table ? config.pipeline.schedule_file : config.pipeline.algorithm;
+  if (arguments.compares) arguments.request.num_chunks = 0;
 }
 
 void show(ScheduleArguments& arguments) {
+  if (!arguments.load.file.empty()) take_from_experiment(arguments);
   if (arguments.max_memory) arguments.request.max_memory = *arguments.max_memory;
   const bool has_sizes =
       arguments.request.num_ranks != 0 && arguments.request.num_microbatches != 0;
   if (!arguments.compares && arguments.algorithm.empty())
     raise<ConfigError>(
         "schedule: --algorithm is missing; give a name ('auto' takes the shortest), a "
-        ".csv file, or --compare");
-  if (!names_a_file(arguments.algorithm) && !has_sizes)
+        ".csv file, an experiment file, or --compare");
+  if (!reads_a_file(arguments) && !has_sizes)
     raise<ConfigError>(
         "schedule: --stages and --microbatches are needed, as in --stages 4 "
         "--microbatches 8");
@@ -264,6 +306,27 @@ std::string algorithm_help() {
          "a name that Primus, TorchTitan or PyTorch uses, or a schedule file of PyTorch (.csv)";
 }
 
+void add_sizes(CLI::App& command, ScheduleRequest& request) {
+  add_whole_number(command, "--stages", request.num_ranks, {1, 4096}, "Pipeline ranks");
+  add_whole_number(command, "--microbatches", request.num_microbatches, {1, 65536},
+                   "Micro batches per step");
+  add_whole_number(command, "--chunks", request.num_chunks, {1, 1024},
+                   "Chunks of the model per rank; default: the algorithm's own");
+  add_whole_number(command, "--group", request.group_size, {1, 65536},
+                   "Interleaved schedules: micro batches per group; default: P where it divides M");
+}
+
+void add_costs(CLI::App& command, ScheduleCosts& costs) {
+  const auto add = [&](const char* name, double& target, const char* help) {
+    add_positive_number(command, name, target, help, true);
+  };
+  add("--forward", costs.share.forward, "Time of F of one micro batch through a rank's layers");
+  add("--backward-input", costs.share.backward_input, "Time of B");
+  add("--backward-weight", costs.share.backward_weight, "Time of W");
+  add("--comm", costs.link, "Time from rank to rank");
+  add("--weight-memory", costs.weight_memory, "Share of an activation that stays between B and W");
+}
+
 }  // namespace
 
 void add_schedule_command(CLI::App& app, int& exit_code) {
@@ -272,28 +335,20 @@ void add_schedule_command(CLI::App& app, int& exit_code) {
   arguments->request.num_microbatches = 0;
   CLI::App* command =
       app.add_subcommand("schedule", "Make, measure and draw pipeline schedules, or compare them");
+  command->add_option("FILE", arguments->load.file, "Experiment file: the schedule of its steps");
+  command->add_option("OVERRIDES", arguments->load.overrides, "key=value ...");
+  command->add_option("--presets", arguments->load.presets_directory,
+                      "Primus checkout to take presets from");
+  command->add_flag("--strict", arguments->load.strict, "Unknown keys are errors");
   command->add_option("--algorithm", arguments->algorithm, algorithm_help());
   ScheduleRequest& request = arguments->request;
-  command->add_option("--stages", request.num_ranks, "Pipeline ranks");
-  command->add_option("--microbatches", request.num_microbatches, "Micro batches per step");
-  command->add_option("--chunks", request.num_chunks,
-                      "Chunks of the model per rank; default: the algorithm's own");
-  command->add_option(
-      "--group", request.group_size,
-      "Interleaved schedules: micro batches per group; default: P where it divides M");
-  command->add_option("--forward", request.costs.share.forward,
-                      "Time of F of one micro batch through a rank's layers");
-  command->add_option("--backward-input", request.costs.share.backward_input, "Time of B");
-  command->add_option("--backward-weight", request.costs.share.backward_weight, "Time of W");
-  command->add_option("--comm", request.costs.link, "Time from rank to rank");
-  command->add_option("--weight-memory", request.costs.weight_memory,
-                      "Share of an activation that stays between B and W");
-  command->add_option("--max-memory", arguments->max_memory,
+  add_sizes(*command, request);
+  add_costs(*command, request.costs);
+  add_positive_number(*command, "--max-memory", arguments->max_memory,
                       "Most activations on a rank; unit: one micro batch through a rank's layers");
   command->add_flag("--compare", arguments->compares, "A table of all algorithms");
   command->add_flag("--text", arguments->as_text, "Draw it here");
-  command->add_option("--width", arguments->width, "Columns of --text")
-      ->check(CLI::Range(int64_t{40}, int64_t{1'000'000}));
+  add_whole_number(*command, "--width", arguments->width, {40, 1'000'000}, "Columns of --text");
   command->add_option("--svg", arguments->svg_file, "Draw it to this file");
   command->add_option("--csv", arguments->csv_file, "Write PyTorch's schedule file");
   command->add_flag("--json", arguments->as_json, "One JSON document on stdout");

@@ -81,10 +81,10 @@ std::string resolved_yaml(const Config& config, const Experiment& experiment,
          to_yaml(root, -2);
 }
 
-void check_rules(Parameters& parameters, const Config& config) {
+void check_rules(Parameters& parameters, const SevenfoldBlock& block, const Config& config) {
   const MeshShape& mesh = config.mesh;
   check_choices(parameters);
-  check_pipeline_batches(parameters, mesh, config.pipeline, config.batch);
+  check_pipeline_batches(parameters, block, config);
   check_context(parameters, mesh);
   check_experts(parameters, mesh);
   check_data_parallel(parameters, mesh);
@@ -101,7 +101,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   apply_fix_ups(parameters, directory);
   config.run = resolve_run(parameters, block, options, directory);
   config.mesh = resolve_layout(parameters, block, options);
-  config.pipeline = resolve_pipeline(parameters, config.mesh);
+  config.pipeline = resolve_pipeline(parameters, block, config.mesh);
   config.mesh.ranks_per_node = ranks_per_node(experiment, options);
   config.batch = resolve_batch(parameters, config.mesh.dp);
   const int64_t samples = resolve_run_length(parameters, config.batch, config.run);
@@ -115,7 +115,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.optimizer = resolve_optimizer(parameters);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
-  check_rules(parameters, config);
+  check_rules(parameters, block, config);
   config.recompute = resolve_recomputation(parameters);
   refuse_unsupported_values(parameters);
 }

@@ -26,7 +26,8 @@ struct LoadOptions {
   std::vector<std::string> overrides;    // key=value; highest precedence
   std::string presets_directory;         // a Primus checkout; empty: the built-in presets
   bool strict = false;                   // unknown keys are errors
-  std::optional<int64_t> ranks;          // --ranks: world size
+  std::optional<int64_t> ranks;          // world size
+  std::string ranks_option = "--ranks";  // the option that gave it, for messages
   std::optional<std::string> precision;  // --precision
   std::optional<std::string> backend;    // --backend
   std::optional<std::string> device;     // --device

@@ -9,9 +9,9 @@
 namespace sevenfold::config {
 namespace {
 
-const std::vector<std::string_view> kBlockKeys = {"ranks",        "backend",      "device",
-                                                  "precision",    "shuffle",      "start",
-                                                  "eod_token_id", "pad_token_id", "prepare"};
+const std::vector<std::string_view> kBlockKeys = {
+    "ranks",        "backend",      "device",  "precision", "shuffle",      "start",
+    "eod_token_id", "pad_token_id", "prepare", "schedule",  "schedule_file"};
 const std::vector<std::string_view> kPrepareKeys = {
     "input",     "tokenizer",          "output",       "format", "json_key", "append_eod",
     "eod_token", "add_special_tokens", "skip_invalid", "workers"};
@@ -119,6 +119,8 @@ SevenfoldBlock read_sevenfold_block(const Value& block) {
   result.device = string_member(block, "sevenfold.", "device");
   result.precision = string_member(block, "sevenfold.", "precision");
   result.start = string_member(block, "sevenfold.", "start");
+  result.schedule = string_member(block, "sevenfold.", "schedule");
+  result.schedule_file = string_member(block, "sevenfold.", "schedule_file");
   result.eod_token_id = integer_member(block, "eod_token_id");
   result.pad_token_id = integer_member(block, "pad_token_id");
   if (const auto shuffle = member(block, "sevenfold.", "shuffle", KeyType::kBool))

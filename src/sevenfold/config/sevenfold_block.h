@@ -15,6 +15,8 @@ struct SevenfoldBlock {
   std::optional<std::string> device;
   std::optional<std::string> precision;
   std::optional<std::string> start;
+  std::optional<std::string> schedule;       // a name of schedule/algorithms.h
+  std::optional<std::string> schedule_file;  // a table of PyTorch's form (schedule/csv.h)
   std::optional<int64_t> eod_token_id;
   std::optional<int64_t> pad_token_id;
   bool shuffle = true;

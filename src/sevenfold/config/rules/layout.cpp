@@ -38,7 +38,8 @@ struct WorldRequest {
 
 std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
                                             const LoadOptions& options) {
-  if (options.ranks) return WorldRequest{*options.ranks, fmt::format("--ranks {}", *options.ranks)};
+  if (options.ranks)
+    return WorldRequest{*options.ranks, fmt::format("{} {}", options.ranks_option, *options.ranks)};
   if (block.ranks) return WorldRequest{*block.ranks, block.where("ranks")};
   return std::nullopt;
 }

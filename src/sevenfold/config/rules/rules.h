@@ -30,7 +30,8 @@ MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                          const LoadOptions& options);
 // The schedule that the keys select and the stages that they cut; no stages where num_layers makes
 // no sense, which resolve_model refuses.
-PipelineConfig resolve_pipeline(Parameters& parameters, const MeshShape& mesh);
+PipelineConfig resolve_pipeline(Parameters& parameters, const SevenfoldBlock& block,
+                                const MeshShape& mesh);
 BatchConfig resolve_batch(Parameters& parameters, int64_t data_parallel_size);
 // rampup_batch_size or step_batch_size_schedule; empty if the global batch does not change. `unit`:
 // micro batch x data-parallel size.
@@ -78,8 +79,8 @@ double at_least_zero(const Parameters& parameters, const char* key);
 
 // Rules that only check: names of choices, layouts, experts, recomputation, checkpoints.
 void check_choices(const Parameters& parameters);
-void check_pipeline_batches(const Parameters& parameters, const MeshShape& mesh,
-                            const PipelineConfig& pipeline, const BatchConfig& batch);
+void check_pipeline_batches(const Parameters& parameters, const SevenfoldBlock& block,
+                            const Config& config);
 void check_context(const Parameters& parameters, const MeshShape& mesh);
 void check_experts(const Parameters& parameters, const MeshShape& mesh);
 void check_recomputation(const Parameters& parameters);

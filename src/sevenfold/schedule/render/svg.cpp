@@ -39,6 +39,14 @@ std::string fill_of(const Schedule& schedule, const Pass& pass) {
   return fmt::format("#{:02x}{:02x}{:02x}", mix(color.red), mix(color.green), mix(color.blue));
 }
 
+// The name of a schedule file may hold anything.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text)
+    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return result;
+}
+
 class Canvas {
  public:
   Canvas(const Schedule& schedule, const Simulation& simulation, const ScheduleCosts& costs)
@@ -78,7 +86,7 @@ class Canvas {
   void title() {
     add("<text x=\"{}\" y=\"36\" font-size=\"24\" font-weight=\"bold\" "
         "fill=\"#222222\">{}</text>\n",
-        kLeft, schedule_.algorithm);
+        kLeft, escaped(schedule_.algorithm));
     add("<text x=\"{}\" y=\"62\" font-size=\"15\" fill=\"#555555\">{} ranks, {} micro batches, {} "
         "chunk{} "
         "per rank{}; F {:g}, B {:g}, W {:g}, link {:g}</text>\n",

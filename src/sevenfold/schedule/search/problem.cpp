@@ -127,7 +127,24 @@ PassOrder reversed(PassOrder order) {
   return order;
 }
 
+namespace {
+
+// Micro batches are alike: new numbers in the order in which they enter the pipeline.
+std::vector<int64_t> numbers_by_entry(const PassProblem& problem, const PassOrder& order) {
+  std::vector<int64_t> numbers(static_cast<size_t>(problem.num_microbatches));
+  int64_t next = 0;
+  for (const PassId id : order[at(problem.rank[at(problem.id(Op::kForward, 0, 0))])]) {
+    const Pass pass = problem.pass(id);
+    if (pass.op == Op::kForward && pass.stage == 0)
+      numbers[static_cast<size_t>(pass.microbatch)] = next++;
+  }
+  return numbers;
+}
+
+}  // namespace
+
 Schedule to_schedule(const PassProblem& problem, const PassOrder& order, const char* algorithm) {
+  const std::vector<int64_t> numbers = numbers_by_entry(problem, order);
   Schedule schedule;
   schedule.algorithm = algorithm;
   schedule.num_stages = problem.num_stages;
@@ -137,8 +154,10 @@ Schedule to_schedule(const PassProblem& problem, const PassOrder& order, const c
     std::vector<Row> rows;
     for (const PassId id : list) {
       const Pass pass = problem.pass(id);
-      rows.push_back(
-          {.op = pass.op, .stage = pass.stage, .chunk = pass.chunk, .microbatch = pass.microbatch});
+      rows.push_back({.op = pass.op,
+                      .stage = pass.stage,
+                      .chunk = pass.chunk,
+                      .microbatch = numbers[static_cast<size_t>(pass.microbatch)]});
     }
     schedule.rows.push_back(std::move(rows));
   }

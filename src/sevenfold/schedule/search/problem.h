@@ -55,6 +55,7 @@ PassOrder sequential_order(const PassProblem& problem);
 // Reverses each rank's list: an order of the mirrored problem.
 PassOrder reversed(PassOrder order);
 
+// With micro batches numbered in the order in which they enter the pipeline.
 Schedule to_schedule(const PassProblem& problem, const PassOrder& order, const char* algorithm);
 
 // The rows of a schedule of this problem (same placement and passes) as an order.

@@ -106,10 +106,16 @@ void check_even(const Parameters& parameters, const char* key, int64_t layers, i
                "decoder_last_pipeline_num_layers)",
                parameters.where(key), layers, divisor_list(layers));
   const int64_t per_rank = layers / parts;
-  if (chunks < 1 || per_rank % chunks != 0)
+  if (per_rank % chunks == 0) return;
+  if (parameters.is_null(kChunks))
     raise_rule("pipeline.chunks_divide",
-               "config: {} does not divide the {} layers of a pipeline rank; use {}",
-               parameters.where(kChunks), per_rank, divisor_list(per_rank));
+               "config: {}: num_layers={} do not go into {} stages of {} pieces each, which the "
+               "schedule has; use num_layers={}",
+               parameters.where(key), layers, parts, chunks,
+               nearest_multiples(layers, parts * chunks));
+  raise_rule("pipeline.chunks_divide",
+             "config: {} does not divide the {} layers of a pipeline rank; use {}",
+             parameters.where(kChunks), per_rank, divisor_list(per_rank));
 }
 
 void check_per_chunk(const Parameters& parameters, int64_t per_rank) {

@@ -1,4 +1,5 @@
 #include "sevenfold/config/rules/pipeline/cut.h"
+#include "sevenfold/config/rules/pipeline/limits.h"
 #include "sevenfold/config/rules/pipeline/selection.h"
 #include "sevenfold/config/rules/rules.h"
 
@@ -43,28 +44,53 @@ void check_twins(const Parameters& parameters, const Algorithm& algorithm, int64
                  parameters.where(key), pieces, algorithm.name, kPp, key);
 }
 
+// The pieces that the keys ask for, or that the schedule has.
+int64_t pieces_of(const Parameters& parameters, const Selection& selection, int64_t pp) {
+  const auto asked = pieces_asked(parameters, pp);
+  if (!selection.table) {
+    const bool follows = selection.sets_pieces && selection.algorithm->default_chunks > 0;
+    return asked.value_or(follows ? selection.algorithm->default_chunks : 1);
+  }
+  const Schedule& table = *selection.table;
+  const int64_t pieces = table.num_stages / table.num_ranks();
+  if (table.num_ranks() == pp && asked.value_or(pieces) == pieces) return pieces;
+  raise_rule("schedule.file",
+             "config: {}: it is for {} ranks with {} piece{} each, and there are {} with {}; use "
+             "{}={} and {}={}",
+             selection.where, table.num_ranks(), pieces, pieces == 1 ? "" : "s", pp,
+             asked.value_or(pieces), kPp, table.num_ranks(), kChunks, pieces);
+}
+
+Placement placement_of(const Selection& selection, const Algorithm& algorithm) {
+  const Placement placement = selection.table ? selection.table->placement : algorithm.placement;
+  // `auto` may place several pieces of a rank in a loop or in a V; unequal ranks are cut for a
+  // loop.
+  return placement == Placement::kLinear ? Placement::kLoop : placement;
+}
+
 }  // namespace
 
-PipelineConfig resolve_pipeline(Parameters& parameters, const MeshShape& mesh) {
+PipelineConfig resolve_pipeline(Parameters& parameters, const SevenfoldBlock& block,
+                                const MeshShape& mesh) {
   check_cut_keys(parameters, mesh.pp);
   PipelineConfig pipeline;
   const int64_t layers = parameters.integer("num_layers");
   // The model rules refuse a number of layers that makes no sense.
   if (layers < 1 || layers > kMaxSize) return pipeline;
-  Selection selection = select_schedule(parameters);
+  Selection selection = select_schedule(parameters, block, mesh.pp);
   if (mesh.pp == 1) selection = {};
-  const int64_t pieces =
-      pieces_asked(parameters, mesh.pp)
-          .value_or(selection.sets_pieces ? selection.algorithm->default_chunks : 1);
+  const int64_t pieces = pieces_of(parameters, selection, mesh.pp);
   const Algorithm& algorithm = algorithm_for(selection, pieces);
-  check_pieces({&algorithm, selection.algorithm ? selection.where : parameters.where(kChunks)},
+  check_pieces(algorithm, selection.where.empty() ? parameters.where(kChunks) : selection.where,
                pieces);
   check_twins(parameters, algorithm, pieces);
-  const bool has_twins = algorithm.placement == Placement::kBidirectional;
-  const CutShape shape{mesh.pp, has_twins ? 1 : pieces, algorithm.placement};
+  const Placement placement = placement_of(selection, algorithm);
+  const bool has_twins = placement == Placement::kBidirectional;
   pipeline.algorithm = algorithm.name;
+  if (selection.table) pipeline.schedule_file = *block.schedule_file;
   pipeline.num_chunks = has_twins ? 2 : pieces;
-  pipeline.stages = cut_layers(parameters, shape);
+  pipeline.stages = cut_layers(parameters, {mesh.pp, has_twins ? 1 : pieces, placement});
+  resolve_limits(parameters, selection, mesh.pp, pipeline);
   note_derived(parameters, pieces);
   check_overlap(parameters, mesh.pp, pieces);
   return pipeline;
