@@ -14,9 +14,12 @@ void check_head_split(const Parameters& parameters, const ModelConfig& model, in
                parameters.where(kTp), model.num_attention_heads,
                divisor_list(model.num_attention_heads));
   if (model.num_query_groups % tp != 0 && tp % model.num_query_groups != 0)
-    raise_rule("groups.divisible",
-               "config: {} is neither a divisor nor a multiple of num_query_groups={}; use {}",
-               parameters.where(kTp), model.num_query_groups, divisor_list(model.num_query_groups));
+    raise_rule(
+        "groups.divisible",
+        "config: {} is neither a divisor nor a multiple of num_query_groups={}; use {}, or a "
+        "multiple of {} that divides num_attention_heads={}",
+        parameters.where(kTp), model.num_query_groups, divisor_list(model.num_query_groups),
+        model.num_query_groups, model.num_attention_heads);
 }
 
 void check_feed_forward_split(const Parameters& parameters, const ModelConfig& model, int64_t tp) {
