@@ -154,6 +154,86 @@ TEST(Optimizer, BooksExactlyItsStatesToTheLedger) {
   }
 }
 
+// The running means of AdamW in bf16, each or both: fp32 arithmetic, rounded when stored.
+struct Moments {
+  MomentType exp_avg, exp_avg_sq;
+};
+
+class MomentTypes : public ::testing::TestWithParam<Moments> {
+ protected:
+  static OptimizerConfig config() {
+    OptimizerConfig config = adamw_config();
+    config.exp_avg_type = GetParam().exp_avg;
+    config.exp_avg_sq_type = GetParam().exp_avg_sq;
+    return config;
+  }
+};
+
+float stored(float value, MomentType type) {
+  return type == MomentType::kBf16 ? static_cast<float>(at::BFloat16(value)) : value;
+}
+
+TEST_P(MomentTypes, FollowThePlainLoopBitForBit) {
+  const OptimizerConfig c = config();
+  const auto parameter = make_parameter("w", {kRows, kColumns}, at::kFloat);
+  const auto optimizer = make_optimizer(c, {parameter.get()});
+  const at::Tensor weight = parameter->weight().clone();
+  std::vector<float> m(kRows * kColumns, 0.0F), v(m);
+  const auto beta1 = static_cast<float>(c.adam_beta1), beta2 = static_cast<float>(c.adam_beta2);
+  const auto share1 = static_cast<float>(1.0 - c.adam_beta1);
+  const auto share2 = static_cast<float>(1.0 - c.adam_beta2);
+  for (int step = 1; step <= 4; ++step) {
+    const auto scale1 = static_cast<float>(1.0 / (1.0 - std::pow(c.adam_beta1, step)));
+    const auto scale2 = static_cast<float>(1.0 / (1.0 - std::pow(c.adam_beta2, step)));
+    for (size_t i = 0; i < m.size(); ++i) {
+      const float g = parameter->gradient().data_ptr<float>()[i];
+      float& w = weight.data_ptr<float>()[i];
+      const float new_m = beta1 * m[i] + share1 * g, new_v = beta2 * v[i] + share2 * (g * g);
+      w -= 0.01F * (new_m * scale1 / (std::sqrt(new_v * scale2) + 1e-8F) + 0.1F * w);
+      m[i] = stored(new_m, c.exp_avg_type);
+      v[i] = stored(new_v, c.exp_avg_sq_type);
+    }
+    optimizer->step({.lr = 0.01, .weight_decay = 0.1});
+    EXPECT_TRUE(at::equal(parameter->weight(), weight)) << "step " << step;
+    parameter->gradient().mul_(-0.7);
+  }
+  const auto states = optimizer->states(*parameter);
+  const std::vector<float>* expected[] = {&m, &v};
+  for (size_t s = 0; s < 2; ++s)
+    for (size_t i = 0; i < m.size(); ++i)
+      ASSERT_EQ(states[s].tensor[static_cast<int64_t>(i)].item<float>(), (*expected[s])[i]);
+}
+
+// 16-bit weights with a master copy: 12 bytes of states an element, or 10, or 8.
+TEST_P(MomentTypes, AreBookedAtTheirSize) {
+  run_ranks(Mesh(MeshShape{}), ClusterOptions{}, [&](RankContext& context) {
+    const MemoryScope scope(&context.memory, MemoryCategory::kActivations);
+    const auto parameter = std::make_unique<Parameter>("w", ParameterKind::kMatrix,
+                                                       replicated_spec({kRows, kColumns}));
+    parameter->bind(at::ones({kRows, kColumns}, at::kBFloat16), at::ones({kRows, kColumns}));
+    const auto optimizer = make_optimizer(config(), {parameter.get()});
+    const int64_t saved = (GetParam().exp_avg == MomentType::kBf16 ? 2 : 0) +
+                          (GetParam().exp_avg_sq == MomentType::kBf16 ? 2 : 0);
+    EXPECT_EQ(optimizer_state_bytes(config(), Precision::kBf16), 12 - saved);
+    EXPECT_EQ(optimizer_state_bytes(config(), Precision::kFp32), 8 - saved);
+    EXPECT_EQ(context.memory.live(MemoryCategory::kOptimizer), (12 - saved) * kRows * kColumns);
+    optimizer->step({.lr = 0.1});
+    EXPECT_EQ(context.memory.peak(MemoryCategory::kOptimizer), (12 - saved) * kRows * kColumns);
+  });
+}
+
+// fp64 runs prove layouts: nothing is rounded in them.
+TEST_P(MomentTypes, AreThoseOfTheArithmeticInFp64) {
+  expect_follows_slow_loop(config(), at::kDouble, 1e-15);
+  EXPECT_EQ(optimizer_state_bytes(config(), Precision::kFp64), 16);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MomentTypes,
+                         ::testing::Values(Moments{MomentType::kFull, MomentType::kFull},
+                                           Moments{MomentType::kBf16, MomentType::kFull},
+                                           Moments{MomentType::kFull, MomentType::kBf16},
+                                           Moments{MomentType::kBf16, MomentType::kBf16}));
+
 TEST(Optimizer, UpdatesWeightsThatWereBoundAfterItWasMade) {
   const auto parameter = make_parameter("w", {kRows, kColumns}, at::kDouble);
   const auto optimizer = make_optimizer(sgd_config(0.0), {parameter.get()});

@@ -60,8 +60,8 @@ void expect_same_bits_in_pieces() {
     const auto update = [&](size_t begin, size_t end) {
       adamw_update(AdamWArrays<T>{.weight = weight.data() + begin,
                                   .gradient = gradient.data() + begin,
-                                  .exp_avg = m.data() + begin,
-                                  .exp_avg_sq = v.data() + begin},
+                                  .exp_avg = {.full = m.data() + begin},
+                                  .exp_avg_sq = {.full = v.data() + begin}},
                    static_cast<int64_t>(end - begin), factors);
     };
     update(0, cut);

@@ -123,6 +123,59 @@ TEST(LentGradients, LiveWhileLayersAddToThem) {
   });
 }
 
+// Rounded to bf16 before the sum, and the sum once more; half the bytes. What a rank owns of it.
+class Bf16Sums : public ::testing::TestWithParam<ZeroStage> {};
+
+TEST_P(Bf16Sums, RoundEachPartAndTheSum) {
+  install_allocator();
+  constexpr int64_t kRanks = 3, kElements = 1001;
+  at::manual_seed(5);
+  std::vector<at::Tensor> parts;
+  at::Tensor sum = at::zeros({kElements});
+  for (int64_t r = 0; r < kRanks; ++r) {
+    parts.push_back(at::randn({kElements}) * 3);
+    sum = sum + parts.back().to(at::kBFloat16).to(at::kFloat);
+  }
+  const at::Tensor expected = sum.to(at::kBFloat16).to(at::kFloat);
+  EXPECT_FALSE(at::equal(expected, sum));
+  run_ranks(Mesh({.dp = kRanks}), {}, [&](RankContext& rank) {
+    const MemoryScope scope(&rank.memory, MemoryCategory::kActivations);
+    const auto only = parameter("only", kElements);
+    std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kBFloat16, 1, GetParam());
+    GradientReducer reducer(buckets, rank, GetParam(), /*sum_in_bf16=*/true);
+    reducer.begin_step();
+    reducer.begin_backward();
+    only->gradient().add_(parts[static_cast<size_t>(rank.rank)]);
+    reducer.layer_complete(0);
+    reducer.finish();
+    const ElementRange own = only->owned();
+    EXPECT_EQ(only->owned_gradient().scalar_type(), at::kFloat);
+    EXPECT_TRUE(at::equal(only->owned_gradient(), expected.narrow(0, own.begin, own.size())));
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kCommunication), 0);
+    const int64_t bytes = rank.group("dp-cp").size() * rank.traffic.total().bytes_sent;
+    const int64_t halves = GetParam() == ZeroStage::kNone ? 2 : 1;
+    EXPECT_NEAR(static_cast<double>(bytes),
+                static_cast<double>(halves * (kRanks - 1) * kElements * 2), 4.0 * kRanks * kRanks)
+        << "parts of the ring differ by one element";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, Bf16Sums,
+                         ::testing::Values(ZeroStage::kNone, ZeroStage::kOptimizer,
+                                           ZeroStage::kGradients));
+
+TEST(RoundedSums, OfOneRankAreNotRounded) {
+  run_ranks(Mesh({.dp = 1}), {}, [](RankContext& rank) {
+    const auto only = parameter("only", 3);
+    std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kBFloat16, 1);
+    GradientReducer reducer(buckets, rank, ZeroStage::kNone, /*sum_in_bf16=*/true);
+    only->gradient().fill_(1.001);
+    reducer.layer_complete(0);
+    reducer.finish();
+    EXPECT_EQ(only->gradient()[0].item<float>(), 1.001F);
+  });
+}
+
 TEST(GradientReducer, RefusesAParameterWhoseSpecNamesOtherAxes) {
   EXPECT_THROW(run_ranks(Mesh(MeshShape{}), {},
                          [](RankContext& rank) {

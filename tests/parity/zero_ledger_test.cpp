@@ -50,6 +50,9 @@ class ZeroLedger : public ::testing::TestWithParam<ZeroCase> {
     });
   }
 
+  // Bytes of all ranks together in a step of a bf16 run whose gradients are sent in this many.
+  void expect_sent(const nlohmann::json& keys, int64_t gradient_bytes);
+
   // Weights whole; gradients whole but in stage 2; states of the shard from stage 1 on.
   void expect_resident(const RankContext& rank, const Bytes& bytes) {
     const auto [stage, dp, accumulation, tp, sequence, tied, bucket_elements] = GetParam();
@@ -82,24 +85,33 @@ struct Sent {
 
 // All ranks together: (n - 1) times what a reduce-scatter or an all-gather moves.
 TEST_P(ZeroLedger, SendsExactlyTheBytesOfTheFormulaInAStep) {
+  expect_sent({{"optimizer", "adam"}, {"bf16", true}}, 4);
+}
+
+TEST_P(ZeroLedger, SendsHalfTheGradientBytesInBf16) {
+  expect_sent({{"optimizer", "adam"}, {"bf16", true}, {"grad_reduce_in_bf16", true}}, 2);
+}
+
+void ZeroLedger::expect_sent(const nlohmann::json& keys, int64_t gradient_bytes) {
   const auto [stage, dp, accumulation, tp, sequence, tied, bucket_elements] = GetParam();
   std::mutex mutex;
   std::map<std::string, Sent> sent;
-  on_ranks({{"optimizer", "adam"}, {"bf16", true}}, "bf16",
-           [&](RankContext& rank, RankTrainer& trainer) {
-             trainer.step();
-             rank.traffic.clear();
-             trainer.step();
-             const std::lock_guard<std::mutex> lock(mutex);
-             for (const auto& [where, entry] : rank.traffic.entries())
-               if (where.first == "dp-cp") {
-                 sent[where.second].operations += entry.operations;
-                 sent[where.second].bytes += entry.bytes_sent;
-               }
-           });
+  on_ranks(keys, "bf16", [&](RankContext& rank, RankTrainer& trainer) {
+    trainer.step();
+    rank.traffic.clear();
+    trainer.step();
+    EXPECT_EQ(rank.memory.live(MemoryCategory::kCommunication), 0);
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (const auto& [where, entry] : rank.traffic.entries())
+      if (where.first == "dp-cp") {
+        sent[where.second].operations += entry.operations;
+        sent[where.second].bytes += entry.bytes_sent;
+      }
+  });
   constexpr int64_t kLoss = 8;  // its sum, in fp64
   const int64_t elements = tied ? kTied : kUntied, buckets = tied ? 2 : 1;
-  const int64_t gradients = (dp - 1) * elements * 4, weights = (dp - 1) * elements * 2;
+  const int64_t gradients = (dp - 1) * elements * gradient_bytes;
+  const int64_t weights = (dp - 1) * elements * 2;
   const int64_t times = stage == 2 ? accumulation : 1;
   const int64_t sums = 2 * (dp - 1) * kLoss + (stage == 0 ? 2 * gradients : 0);
   EXPECT_EQ(sent["all_reduce"].bytes, sums);

@@ -89,6 +89,8 @@ struct BatchConfig {
 };
 
 enum class OptimizerKind : uint8_t { kAdamW, kSgd };
+// Element type of a running mean of AdamW; kFull: that of the gradients.
+enum class MomentType : uint8_t { kFull, kBf16 };
 enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine, kInverseSquareRoot, kWsd };
 enum class WsdDecayStyle : uint8_t { kLinear, kCosine, kExponential, kMinusSqrt };
 // How weight decay moves from its start to its end value over the samples of the run.
@@ -103,6 +105,8 @@ struct OptimizerConfig {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;
+  MomentType exp_avg_type = MomentType::kFull;     // of the mean of gradients
+  MomentType exp_avg_sq_type = MomentType::kFull;  // of the mean of their squares
   double sgd_momentum = 0.9;
   double clip_grad = 1.0;  // 0: no clipping
 };
@@ -250,8 +254,9 @@ enum class ZeroStage : uint8_t {
 // How layers are cut over the ranks, beside the degrees of the mesh.
 struct ParallelConfig {
   ZeroStage zero = ZeroStage::kNone;
-  bool sequence = false;       // sequence parallelism; only with tp above 1
-  bool tensor_overlap = true;  // collectives of a backward pass run while weight gradients do
+  bool reduces_in_bf16 = false;  // gradients are rounded to bf16 for their sums over dp and cp
+  bool sequence = false;         // sequence parallelism; only with tp above 1
+  bool tensor_overlap = true;    // collectives of a backward pass run while weight gradients do
 };
 
 // Whole layers whose forward runs again in backward.

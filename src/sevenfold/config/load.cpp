@@ -110,6 +110,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.mesh.tp_copies = key_value_copies(config.model, config.mesh.tp);
   config.parallel = resolve_parallel(parameters, config.model, config.mesh);
   config.parallel.zero = resolve_zero_stage(parameters);
+  config.parallel.reduces_in_bf16 = resolve_bf16_sums(parameters, config.run.precision);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
   config.optimizer = resolve_optimizer(parameters);

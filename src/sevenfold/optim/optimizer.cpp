@@ -40,15 +40,27 @@ void check_bound(const Parameter& parameter) {
                   "{}: not contiguous CPU memory", parameter.name());
 }
 
-std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters) {
+std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters,
+                                      MomentType type = MomentType::kFull) {
   const MemoryScope scope(MemoryCategory::kOptimizer);
   std::vector<at::Tensor> states;
   states.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
     check_bound(*parameter);
-    states.push_back(at::zeros_like(parameter->owned_gradient()));
+    const at::Tensor gradient = parameter->owned_gradient();
+    const bool is_bf16 = type == MomentType::kBf16 && gradient.scalar_type() == at::kFloat;
+    states.push_back(
+        at::zeros(gradient.sizes(),
+                  gradient.options().dtype(is_bf16 ? at::kBFloat16 : gradient.scalar_type())));
   }
   return states;
+}
+
+template <typename T>
+MomentArray<T> moment_array(const at::Tensor& state, int64_t offset) {
+  if (state.scalar_type() == at::kBFloat16)
+    return {.bf16 = static_cast<BFloat16*>(state.data_ptr()) + offset};
+  return {.full = state.data_ptr<T>() + offset};
 }
 
 bool is_qk_norm(const Parameter& parameter) {
@@ -140,8 +152,8 @@ class AdamW final : public SteppingOptimizer {
  public:
   AdamW(const OptimizerConfig& config, std::vector<Parameter*> parameters)
       : SteppingOptimizer(config, std::move(parameters)),
-        exp_avg_(zeroed_states(weights_.parameters())),
-        exp_avg_sq_(zeroed_states(weights_.parameters())) {}
+        exp_avg_(zeroed_states(weights_.parameters(), config_.exp_avg_type)),
+        exp_avg_sq_(zeroed_states(weights_.parameters(), config_.exp_avg_sq_type)) {}
 
   void step(const StepFactors& step) override {
     ++num_steps_;
@@ -174,8 +186,8 @@ class AdamW final : public SteppingOptimizer {
     weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
       const AdamWArrays<T> arrays{.weight = weight.template data_ptr<T>() + begin,
                                   .gradient = gradient.template data_ptr<T>() + begin,
-                                  .exp_avg = exp_avg_[p].template data_ptr<T>() + begin,
-                                  .exp_avg_sq = exp_avg_sq_[p].template data_ptr<T>() + begin,
+                                  .exp_avg = moment_array<T>(exp_avg_[p], begin),
+                                  .exp_avg_sq = moment_array<T>(exp_avg_sq_[p], begin),
                                   .rounded = weights_.rounded(p, begin)};
       adamw_update(arrays, end - begin, factors);
     });
@@ -242,6 +254,15 @@ int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision)
   const int64_t masters = is_16_bit ? 1 : 0;
   if (config.kind == OptimizerKind::kAdamW) return 2 + masters;
   return (config.sgd_momentum != 0.0 ? 1 : 0) + masters;
+}
+
+int64_t optimizer_state_bytes(const OptimizerConfig& config, Precision precision) {
+  const int64_t full = precision == Precision::kFp64 ? 8 : 4;
+  int64_t bytes = num_optimizer_states(config, precision) * full;
+  if (config.kind != OptimizerKind::kAdamW || precision == Precision::kFp64) return bytes;
+  for (const MomentType type : {config.exp_avg_type, config.exp_avg_sq_type})
+    if (type == MomentType::kBf16) bytes -= 2;
+  return bytes;
 }
 
 }  // namespace sevenfold

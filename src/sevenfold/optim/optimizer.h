@@ -12,8 +12,9 @@
 
 namespace sevenfold {
 
-// One state of the elements of a parameter that this rank owns, in the gradient's dtype. The tensor
-// shares the optimizer's memory, so what a checkpoint writes into it counts.
+// One state of the elements of a parameter that this rank owns, in the gradient's dtype, or bf16
+// where AdamW's running means are kept in it. The tensor shares the optimizer's memory, so what a
+// checkpoint writes into it counts.
 struct OptimizerState {
   std::string_view name;  // "exp_avg", "exp_avg_sq", "momentum_buffer", "master_weight"
   ElementRange range;     // of the local part of the parameter, in row-major order
@@ -56,15 +57,19 @@ class Optimizer {
 // or fp16 and the gradients fp32; master copies start as the weights are.
 //   kAdamW  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;
 //           w -= lr ((m/(1-b1^i)) / (sqrt(v/(1-b2^i)) + eps) + wd w),  i = 1, 2, ..: Loshchilov,
-//           Hutter 2019
+//           Hutter 2019. m, v or both may be kept in bf16 (not in fp64 runs): computed in fp32 and
+//           rounded when stored. A change of v by less than 1/512 of it is then lost, so v falls
+//           only where 1 - b2 is larger than that.
 //   kSgd    buffer = mu buffer + (g + wd w);  w -= lr buffer:  torch.optim.SGD, dampening 0. No
 //           buffer when mu is 0.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<Parameter*> parameters);
 
 // Number of states per element: AdamW 2, SGD 1 with momentum and 0 without, and a master weight
-// where the model computes in bf16 or fp16. State bytes of a rank are this times the elements that
-// it owns times the size of a gradient's element, exactly.
+// where the model computes in bf16 or fp16.
 int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision);
+// Bytes of them per element: state bytes of a rank are this times the elements that it owns,
+// exactly.
+int64_t optimizer_state_bytes(const OptimizerConfig& config, Precision precision);
 
 }  // namespace sevenfold

@@ -23,13 +23,13 @@ SEVENFOLD_INLINE uint16_t rounded_bits(float value) {
                                          : static_cast<uint16_t>(to_float16(value));
 }
 
-template <RoundedFormat kFormat, typename T>
-SEVENFOLD_INLINE void adamw_loop(const AdamWArrays<T>& arrays, int64_t count,
+// M, V: element types of the running means.
+template <RoundedFormat kFormat, typename T, typename M, typename V>
+SEVENFOLD_INLINE void adamw_loop(const AdamWArrays<T>& arrays, M* __restrict const exp_avg,
+                                 V* __restrict const exp_avg_sq, int64_t count,
                                  const AdamWFactors& factors) {
   T* __restrict const weight = arrays.weight;
   const T* __restrict const gradient = arrays.gradient;
-  T* __restrict const exp_avg = arrays.exp_avg;
-  T* __restrict const exp_avg_sq = arrays.exp_avg_sq;
   uint16_t* __restrict const rounded = arrays.rounded.bits;
   const T lr = static_cast<T>(factors.lr);
   const T beta1 = static_cast<T>(factors.beta1);
@@ -44,15 +44,29 @@ SEVENFOLD_INLINE void adamw_loop(const AdamWArrays<T>& arrays, int64_t count,
   const T scale = static_cast<T>(factors.gradient_scale);
   for (int64_t i = 0; i < count; ++i) {
     const T g = scale * gradient[i];
-    const T m = beta1 * exp_avg[i] + share1 * g;
-    const T v = beta2 * exp_avg_sq[i] + share2 * (g * g);
-    exp_avg[i] = m;
-    exp_avg_sq[i] = v;
+    const T m = beta1 * widen(exp_avg[i]) + share1 * g;
+    const T v = beta2 * widen(exp_avg_sq[i]) + share2 * (g * g);
+    exp_avg[i] = narrow<M>(m);
+    exp_avg_sq[i] = narrow<V>(v);
     const T w = weight[i] - lr * (m * scale1 / (std::sqrt(v * scale2) + eps) + decay * weight[i]);
     weight[i] = w;
     if constexpr (kFormat != RoundedFormat::kNone)
       rounded[i] = rounded_bits<kFormat>(static_cast<float>(w));
   }
+}
+
+template <RoundedFormat kFormat>
+SEVENFOLD_INLINE void adamw_any(const AdamWArrays<float>& arrays, int64_t count,
+                                const AdamWFactors& factors) {
+  const MomentArray<float>&m = arrays.exp_avg, &v = arrays.exp_avg_sq;
+  if (m.bf16 != nullptr && v.bf16 != nullptr)
+    adamw_loop<kFormat>(arrays, m.bf16, v.bf16, count, factors);
+  else if (m.bf16 != nullptr)
+    adamw_loop<kFormat>(arrays, m.bf16, v.full, count, factors);
+  else if (v.bf16 != nullptr)
+    adamw_loop<kFormat>(arrays, m.full, v.bf16, count, factors);
+  else
+    adamw_loop<kFormat>(arrays, m.full, v.full, count, factors);
 }
 
 template <RoundedFormat kFormat, bool kMomentum, typename T>
@@ -119,17 +133,18 @@ SEVENFOLD_CLONES void adamw_update(const AdamWArrays<float>& arrays, int64_t num
                                    const AdamWFactors& factors) {
   switch (arrays.rounded.format) {
     case RoundedFormat::kNone:
-      return adamw_loop<RoundedFormat::kNone>(arrays, num_elements, factors);
+      return adamw_any<RoundedFormat::kNone>(arrays, num_elements, factors);
     case RoundedFormat::kBf16:
-      return adamw_loop<RoundedFormat::kBf16>(arrays, num_elements, factors);
+      return adamw_any<RoundedFormat::kBf16>(arrays, num_elements, factors);
     case RoundedFormat::kFp16:
-      return adamw_loop<RoundedFormat::kFp16>(arrays, num_elements, factors);
+      return adamw_any<RoundedFormat::kFp16>(arrays, num_elements, factors);
   }
 }
 
 SEVENFOLD_CLONES void adamw_update(const AdamWArrays<double>& arrays, int64_t num_elements,
                                    const AdamWFactors& factors) {
-  adamw_loop<RoundedFormat::kNone>(arrays, num_elements, factors);
+  adamw_loop<RoundedFormat::kNone>(arrays, arrays.exp_avg.full, arrays.exp_avg_sq.full,
+                                   num_elements, factors);
 }
 
 SEVENFOLD_CLONES void sgd_update(const SgdArrays<float>& arrays, int64_t num_elements,

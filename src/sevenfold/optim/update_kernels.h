@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "sevenfold/core/narrow_floats.h"
+
 namespace sevenfold {
 
 // Loops of the optimizers over contiguous CPU memory, for float and double. Torch-free. Arrays of
@@ -29,14 +31,22 @@ struct AdamWFactors {
   double correction2 = 1.0;     // 1 - beta2^step
 };
 
+// A running mean of AdamW: in the type of the arithmetic, or in bf16, rounded to nearest when it is
+// stored. The other pointer is null.
+template <typename T>
+struct MomentArray {
+  T* full = nullptr;
+  BFloat16* bf16 = nullptr;
+};
+
 // g = scale gradient;  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr ((m/c1) / (sqrt(v/c2)
-// + eps) + wd w).
+// + eps) + wd w).  w takes m and v as computed, before they are rounded.
 template <typename T>
 struct AdamWArrays {
   T* weight;
   const T* gradient;
-  T* exp_avg;
-  T* exp_avg_sq;
+  MomentArray<T> exp_avg;
+  MomentArray<T> exp_avg_sq;
   RoundedWeights rounded = {};
 };
 void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,

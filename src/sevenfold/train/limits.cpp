@@ -13,13 +13,13 @@ namespace sevenfold {
 
 double resident_bytes(const Config& config) {
   const at::ScalarType type = model_dtype(config.run.precision);
-  const int64_t states = num_optimizer_states(config.optimizer, config.run.precision);
   const auto weight = static_cast<double>(c10::elementSize(type));
   const auto full = static_cast<double>(c10::elementSize(gradient_type(type)));
   const auto ranks = static_cast<double>(config.mesh.world_size());
   const double owners = ranks / static_cast<double>(config.mesh.dp * config.mesh.cp);
   const ZeroStage stage = config.parallel.zero;
-  const double of_states = full * static_cast<double>(states);
+  const auto of_states =
+      static_cast<double>(optimizer_state_bytes(config.optimizer, config.run.precision));
   return static_cast<double>(max_local_parameters(config.model, config.mesh.tp)) *
          (weight * ranks + full * (stage == ZeroStage::kGradients ? owners : ranks) +
           of_states * (stage == ZeroStage::kNone ? ranks : owners));

@@ -66,9 +66,23 @@ void check_replicas(const Parameters& parameters, const MeshShape& mesh) {
                parameters.where("data_parallel_replicate_degree"));
 }
 
-void check_optimizer_state(const Parameters& parameters) {
-  if (parameters.boolean("optimizer_cpu_offload") &&
-      !parameters.boolean("use_precision_aware_optimizer"))
+constexpr const char* kAware = "use_precision_aware_optimizer";
+
+void check_state_types(const Parameters& parameters) {
+  const bool is_aware = parameters.boolean(kAware);
+  if (is_aware && parameters.string("optimizer") != "adam")
+    raise_rule("optimizer.state",
+               "config: {}: belongs to AdamW, and optimizer={}; use optimizer=adam or {}=false",
+               parameters.where(kAware), parameters.string("optimizer"), kAware);
+  for (const char* key :
+       {"main_grads_dtype", "main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype"})
+    if (!is_aware && parameters.optional_string(key).value_or("fp32") != "fp32")
+      raise_rule("optimizer.state", "config: {}: needs {}=true; use that, or {}=fp32",
+                 parameters.where(key), kAware, key);
+}
+
+void check_offload(const Parameters& parameters) {
+  if (parameters.boolean("optimizer_cpu_offload") && !parameters.boolean(kAware))
     raise_rule("optimizer.offload",
                "config: {}: needs use_precision_aware_optimizer=true; use that, or "
                "optimizer_cpu_offload=false",
@@ -91,11 +105,21 @@ ZeroStage resolve_zero_stage(Parameters& parameters) {
   return ZeroStage::kNone;
 }
 
+bool resolve_bf16_sums(Parameters& parameters, Precision precision) {
+  const char* key = "grad_reduce_in_bf16";
+  if (!parameters.boolean(key)) return false;
+  if (precision != Precision::kBf16)
+    parameters.notice(fmt::format("{}: has no effect in {}: it is of bf16 runs",
+                                  parameters.where(key), precision_name(precision)));
+  return precision == Precision::kBf16;
+}
+
 void check_data_parallel(const Parameters& parameters, const MeshShape& mesh) {
   check_overlap(parameters);
   check_sharding(parameters);
   check_replicas(parameters, mesh);
-  check_optimizer_state(parameters);
+  check_state_types(parameters);
+  check_offload(parameters);
 }
 
 }  // namespace sevenfold::config

@@ -76,6 +76,18 @@ void resolve_weight_decay(Parameters& parameters, OptimizerConfig& optimizer) {
                parameters.where("end_weight_decay"), brief(parameters.at("start_weight_decay")));
 }
 
+// fp16 and fp8 hold the small numbers of running means only with a scale for each tensor.
+MomentType moment_type(Parameters& parameters, const char* key) {
+  const std::string type = parameters.optional_string(key).value_or("fp32");
+  if (type == "bf16") return MomentType::kBf16;
+  if (type != "fp32")
+    parameters.unsupported(
+        key, fmt::format("config: {}: running means in {} need a scale for each tensor, which is "
+                         "not supported yet; use {}=bf16 or fp32",
+                         parameters.where(key), type, key));
+  return MomentType::kFull;
+}
+
 }  // namespace
 
 OptimizerConfig resolve_optimizer(Parameters& parameters) {
@@ -93,6 +105,8 @@ OptimizerConfig resolve_optimizer(Parameters& parameters) {
   optimizer.adam_beta1 = below_one(parameters, "adam_beta1");
   optimizer.adam_beta2 = below_one(parameters, "adam_beta2");
   optimizer.adam_eps = above_zero(parameters, "adam_eps");
+  optimizer.exp_avg_type = moment_type(parameters, "exp_avg_dtype");
+  optimizer.exp_avg_sq_type = moment_type(parameters, "exp_avg_sq_dtype");
   optimizer.sgd_momentum = below_one(parameters, "sgd_momentum");
   optimizer.clip_grad = at_least_zero(parameters, "clip_grad");
   if (!parameters.boolean("calculate_per_token_loss"))

@@ -52,6 +52,8 @@ ParallelConfig resolve_parallel(Parameters& parameters, const ModelConfig& model
 // What data-parallel ranks keep a share of: as data_parallel_sharding_strategy says, or where that
 // is no_shard the optimizer state with use_distributed_optimizer. ZeRO-3 is left as unsupported.
 ZeroStage resolve_zero_stage(Parameters& parameters);
+// Whether gradients are rounded to bf16 for their sums over data-parallel ranks: of bf16 runs.
+bool resolve_bf16_sums(Parameters& parameters, Precision precision);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
 void resolve_block(Parameters& parameters, ModelConfig& model);
 OptimizerConfig resolve_optimizer(Parameters& parameters);

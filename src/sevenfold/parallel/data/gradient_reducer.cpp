@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sevenfold/core/error.h"
+#include "sevenfold/parallel/data/rounded_sums.h"
 
 namespace sevenfold {
 namespace {
@@ -27,8 +28,13 @@ bool is_left_out(const TensorSum& sum, FaultSet faults) {
 
 }  // namespace
 
-GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank, ZeroStage stage)
-    : buckets_(buckets), rank_(rank), group_(rank.group("dp-cp")), stage_(stage) {
+GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank, ZeroStage stage,
+                                 bool sum_in_bf16)
+    : buckets_(buckets),
+      rank_(rank),
+      group_(rank.group("dp-cp")),
+      stage_(stage),
+      sums_in_bf16_(sum_in_bf16) {
   for (const Bucket& bucket : buckets_) check_sum_axes(bucket);
 }
 
@@ -67,9 +73,10 @@ void GradientReducer::sum_inside_tensor_group(Bucket& bucket) {
 
 Work GradientReducer::reduce(Bucket& bucket) {
   if (rank_.faults.has(Fault::kDataParallelSumMissing)) return {};
-  if (stage_ == ZeroStage::kNone) return group_.all_reduce(bucket.gradients);
+  const at::ScalarType type = sums_in_bf16_ ? at::kBFloat16 : bucket.gradients.scalar_type();
+  if (stage_ == ZeroStage::kNone) return all_reduce_as(type, group_, bucket.gradients);
   const at::Tensor own = bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size());
-  return group_.reduce_scatter(own, bucket.gradients, bucket.shard_sizes);
+  return reduce_scatter_as(type, group_, own, bucket.gradients, bucket.shard_sizes);
 }
 
 void GradientReducer::start(Bucket& bucket) {

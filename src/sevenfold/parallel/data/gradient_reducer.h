@@ -20,9 +20,11 @@ namespace sevenfold {
 //            the last of its layers' backward only, and the shards of micro batches are added up
 class GradientReducer {
  public:
-  // Buckets, built for `stage`, and rank outlive the reducer.
+  // Buckets, built for `stage`, and rank outlive the reducer. sum_in_bf16: sums over dp and cp send
+  // gradients rounded to bf16, half the bytes of fp32; they are added up over micro batches, and
+  // over tensor-parallel ranks, as they are.
   GradientReducer(std::vector<Bucket>& buckets, RankContext& rank,
-                  ZeroStage stage = ZeroStage::kNone);
+                  ZeroStage stage = ZeroStage::kNone, bool sum_in_bf16 = false);
 
   // Zeroes what the gradients of a step are summed in.
   void begin_step();
@@ -48,6 +50,7 @@ class GradientReducer {
   RankContext& rank_;
   Communicator& group_;
   ZeroStage stage_;
+  bool sums_in_bf16_;
   std::vector<Work> pending_;
 };
 

@@ -118,6 +118,7 @@ Config one_rank_config(Config config) {
   config.mesh = one;
   config.parallel.sequence = false;
   config.parallel.zero = ZeroStage::kNone;
+  config.parallel.reduces_in_bf16 = false;
   config.recompute = {};
   config.batch.num_microbatches = config.batch.global_batch_size / config.batch.micro_batch_size;
   return config;
