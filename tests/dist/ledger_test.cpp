@@ -48,6 +48,36 @@ TEST(MemoryScope, NestsAndRestores) {
   EXPECT_EQ(MemoryScope::current_counters(), nullptr);
 }
 
+// The moment is that of the highest sum, whatever came after.
+TEST(MomentScope, NamesThePeakOfTheThreadsRank) {
+  MemoryLedger ledger;
+  EXPECT_STREQ(ledger.moment_at_peak().work, "start");
+  const MemoryScope rank(&ledger, kActivations);
+  {
+    const MomentScope forward("forward", 3);
+    const MomentScope layer(5);
+    ledger.add(kActivations, 100);
+  }
+  EXPECT_STREQ(ledger.counters()->moment().work, "start");
+  EXPECT_EQ(ledger.counters()->moment().layer, -1);
+  {
+    const MomentScope optimizer("optimizer");
+    ledger.remove(kActivations, 60);
+    ledger.add(kOptimizer, 60);  // as high, not higher
+  }
+  EXPECT_STREQ(ledger.moment_at_peak().work, "forward");
+  EXPECT_EQ(ledger.moment_at_peak().microbatch, 3);
+  EXPECT_EQ(ledger.moment_at_peak().layer, 5);
+  const MomentScope reading("read data");
+  ledger.reset_peaks();
+  EXPECT_STREQ(ledger.moment_at_peak().work, "read data");
+}
+
+TEST(MomentScope, DoesNothingWhereMemoryIsNotBooked) {
+  const MomentScope nobody("forward", 1);
+  EXPECT_EQ(MemoryScope::current_counters(), nullptr);
+}
+
 TEST(TrafficLedger, AddsUpByGroupAndOperation) {
   TrafficLedger ledger;
   ledger.record("dp", "all_reduce", 100);

@@ -100,6 +100,23 @@ TEST(Train, TestsOnceAfterTheLastStep) {
   EXPECT_EQ(lines[1]["test_loss"], lines[0]["validation_loss"]);
 }
 
+// At the end, also of a run that is stopped: by stage, at the step boundary and at the peak.
+TEST(Train, ReportsItsMemoryAtTheEnd) {
+  for (const json& overrides : {json::object(), json{{"exit_interval", 2}}}) {
+    const TemporaryDirectory directory;
+    const Job job(directory, overrides);
+    train(job.config, {});
+    const json report = json::parse(testing::read_text(job.config.run.directory + "/memory.json"));
+    ASSERT_EQ(report["stages"].size(), 1U);
+    const json& stage = report["stages"][0];
+    EXPECT_EQ(stage["step_boundary"]["parameters"], 43616 * 4);
+    EXPECT_EQ(stage["step_boundary"]["communication"], 0);
+    EXPECT_GT(stage["peak"]["total"], stage["step_boundary"]["total"]);
+    EXPECT_EQ(stage["peak"], metrics_lines(job.config).front()["peak_memory_bytes"])
+        << "no step needs more than the first";
+  }
+}
+
 TEST(Train, RunsAsLongAsTheSamplesLast) {
   const TemporaryDirectory directory;
   const Job job(directory, {{"eval_iters", 0}, {"train_iters", nullptr}, {"train_samples", 30}});

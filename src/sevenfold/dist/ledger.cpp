@@ -54,6 +54,7 @@ void MemoryCounters::add(MemoryCategory category, int64_t bytes) {
   for (size_t i = 0; i < kNumMemoryCategories; ++i) {
     at_peak_[i].store(live_[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
+  moment_at_peak_.set(now_.get());
 }
 
 void MemoryCounters::remove(MemoryCategory category, int64_t bytes) {
@@ -92,6 +93,7 @@ void MemoryLedger::reset_peaks() {
     counters_->at_peak_[i].store(live, std::memory_order_relaxed);
   }
   counters_->peak_total_.store(live_total(), std::memory_order_relaxed);
+  counters_->moment_at_peak_.set(counters_->moment());
 }
 
 MemoryScope::MemoryScope(MemoryLedger* ledger, MemoryCategory category)
@@ -113,6 +115,22 @@ MemoryCounters* MemoryScope::current_counters() {
 }
 MemoryCategory MemoryScope::current_category() {
   return booking.category;
+}
+
+MomentScope::MomentScope(const char* work, int64_t microbatch) : counters_(booking.counters) {
+  if (counters_ == nullptr) return;
+  before_ = counters_->moment();
+  counters_->enter({.work = work, .microbatch = microbatch});
+}
+
+MomentScope::MomentScope(int64_t layer) : counters_(booking.counters) {
+  if (counters_ == nullptr) return;
+  before_ = counters_->moment();
+  counters_->enter({.work = before_.work, .microbatch = before_.microbatch, .layer = layer});
+}
+
+MomentScope::~MomentScope() {
+  if (counters_ != nullptr) counters_->enter(before_);
 }
 
 TrafficEntry& TrafficLedger::entry(const std::string& group, std::string_view operation) {

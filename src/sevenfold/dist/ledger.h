@@ -23,6 +23,14 @@ enum class MemoryCategory : uint8_t {
 inline constexpr int kNumMemoryCategories = 5;
 std::string_view memory_category_name(MemoryCategory category);  // "parameters", ...
 
+// What a rank is doing: a span of its timeline, its micro batch and the layer of the whole model
+// (the embedding 0, decoder layers from 1 on, the head behind them); -1: none.
+struct WorkMoment {
+  const char* work = "start";
+  int64_t microbatch = -1;
+  int64_t layer = -1;
+};
+
 // The counters behind a MemoryLedger. Every live block holds a reference, so memory that outlives
 // its ledger (a tensor kept beyond the run of its rank) is still freed safely. Any thread may call
 // anything.
@@ -36,9 +44,26 @@ class MemoryCounters {
 
   void add(MemoryCategory category, int64_t bytes);
   void remove(MemoryCategory category, int64_t bytes);
+  // What the rank does from now on: a new peak is said to be of that.
+  void enter(const WorkMoment& moment) { now_.set(moment); }
+  WorkMoment moment() const { return now_.get(); }
 
  private:
   friend class MemoryLedger;
+  struct AtomicMoment {
+    void set(const WorkMoment& moment) {
+      work.store(moment.work, std::memory_order_relaxed);
+      microbatch.store(moment.microbatch, std::memory_order_relaxed);
+      layer.store(moment.layer, std::memory_order_relaxed);
+    }
+    WorkMoment get() const {
+      return {work.load(std::memory_order_relaxed), microbatch.load(std::memory_order_relaxed),
+              layer.load(std::memory_order_relaxed)};
+    }
+    std::atomic<const char*> work{WorkMoment().work};
+    std::atomic<int64_t> microbatch{-1};
+    std::atomic<int64_t> layer{-1};
+  };
   std::atomic<int64_t> references_{1};
   // The peak's composition is approximate only if several threads allocate for one rank at once.
   std::array<std::atomic<int64_t>, kNumMemoryCategories> live_{};
@@ -46,6 +71,8 @@ class MemoryCounters {
   std::array<std::atomic<int64_t>, kNumMemoryCategories> at_peak_{};
   std::atomic<int64_t> total_{0};
   std::atomic<int64_t> peak_total_{0};
+  AtomicMoment now_;
+  AtomicMoment moment_at_peak_;
 };
 
 // Exact bytes (as requested, without rounding) of one rank, live and peak. Written by the allocator
@@ -66,6 +93,8 @@ class MemoryLedger {
   int64_t peak_total() const;                   // of the sum
   // Bytes of each category at the moment of the greatest sum.
   std::array<int64_t, kNumMemoryCategories> at_peak() const;
+  // What the rank did at that moment.
+  WorkMoment moment_at_peak() const { return counters_->moment_at_peak_.get(); }
   void reset_peaks();
 
   MemoryCounters* counters() const { return counters_; }
@@ -92,6 +121,23 @@ class MemoryScope {
  private:
   MemoryCounters* counters_before_;
   MemoryCategory category_before_;
+};
+
+// While alive, the rank of the calling thread's MemoryScope does this; afterwards what it did
+// before. Nests.
+class MomentScope {
+ public:
+  // work: a literal. microbatch -1: none.
+  explicit MomentScope(const char* work, int64_t microbatch = -1);
+  // The same work, in this layer.
+  explicit MomentScope(int64_t layer);
+  ~MomentScope();
+  MomentScope(const MomentScope&) = delete;
+  MomentScope& operator=(const MomentScope&) = delete;
+
+ private:
+  MemoryCounters* counters_;  // null: memory is not booked
+  WorkMoment before_;
 };
 
 struct TrafficEntry {

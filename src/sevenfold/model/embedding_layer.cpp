@@ -11,7 +11,8 @@ namespace sevenfold {
 
 EmbeddingLayer::EmbeddingLayer(const ModelConfig& config, const ModelOptions& options,
                                ParameterList& parameters)
-    : tensor_(options.tensor),
+    : Layer(0),
+      tensor_(options.tensor),
       first_row_(first_vocabulary_row(config.vocab_size, options.tensor)),
       tokens_(parameters.vocabulary_table("model.embed_tokens.weight", ParameterKind::kTable,
                                           {config.vocab_size, config.hidden_size})),

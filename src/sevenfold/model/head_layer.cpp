@@ -19,7 +19,8 @@ int64_t padded_rows(const ModelConfig& config, const TensorParallel& tensor) {
 
 HeadLayer::HeadLayer(const ModelConfig& config, const ModelOptions& options,
                      ParameterList& parameters, Parameter* tied_table)
-    : tensor_(options.tensor),
+    : Layer(config.num_layers + 1),
+      tensor_(options.tensor),
       first_row_(first_vocabulary_row(config.vocab_size, options.tensor)),
       padded_rows_(padded_rows(config, options.tensor)),
       norm_(parameters.norm("model.norm", config.hidden_size, config, NormPlace::kHiddenState)),

@@ -56,10 +56,16 @@ struct LayerInput {
 // ranks it knows its tensor-parallel group only.
 class Layer {
  public:
+  // index: place in the whole model, the embedding's 0, decoder layers' from 1 on, the head's last.
+  explicit Layer(int64_t index = 0) : index_(index) {}
   virtual ~Layer() = default;
   virtual LayerOutput forward(const LayerInput& input) const = 0;
   // The parameters that this layer reads; a tied table is listed by both of its users.
   virtual std::vector<Parameter*> parameters() const = 0;
+  int64_t index() const { return index_; }
+
+ private:
+  int64_t index_;
 };
 
 }  // namespace sevenfold

@@ -91,6 +91,7 @@ Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
 Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                          bool gradients_complete) {
   const auto kept = segments_.find(microbatch.index);
+    const MomentScope moment(layers_[i]->index());
   SEVENFOLD_CHECK(kept != segments_.end(), "micro batch {} has not run forward", microbatch.index);
   std::vector<Segment>& segments = kept->second;
   weight_gradients_.begin(microbatch.index, part);
@@ -109,6 +110,7 @@ LayerInput Chunk::input_of_layer(const Boundary& boundary, const Microbatch& mic
   return {.boundary = boundary,
           .anchor = {},
           .microbatch = &microbatch,
+    const MomentScope moment(layers_[i]->index());
           .weight_gradients = &weight_gradients_};
 }
 

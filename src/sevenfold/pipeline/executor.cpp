@@ -41,6 +41,7 @@ void execute(const std::vector<Row>& rows, Chunk& chunk, GradientReducer& reduce
     const bool complete =
         reducer.reduces_every_microbatch() || reduces_after(rows, position, rank.faults);
     const WorkSpan span(rank.timeline, span_name(row.op), row.microbatch);
+    const MomentScope moment(span_name(row.op), row.microbatch);
     switch (row.op) {
       case Op::kForwardBackward:
         SEVENFOLD_CHECK(false, "an overlapped cell works on two chunks, this rank has one");

@@ -126,6 +126,7 @@ std::vector<Microbatch> RankTrainer::read_step(int64_t num_microbatches) const {
   const WorkSpan span(rank_.timeline, "read data");
   return loader_.step(position_.consumed_samples, num_microbatches);
 }
+  const MomentScope moment("read data");
 
 // Every micro batch is seeded with one over the unmasked tokens of the *global* batch: the loss is
 // a mean over tokens, whatever the micro batches, the accumulation and the ranks. A batch without
@@ -171,6 +172,7 @@ StepResult RankTrainer::apply_gradients() {
   const WorkSpan span(rank_.timeline, "apply gradients");
   StepResult result = sum_loss();
   result.loss_scale = loss_scale_.value();
+  const MomentScope moment("apply gradients");
   result.learning_rate = learning_rate(config_.learning_rate, position_.stepped_samples);
   result.gradient_norm = gradient_norm(norm_parameters(), rank_, norm_group()) / result.loss_scale;
   if (rank_.faults.has(Fault::kNormOfLocalGradient) && !reducer_.reduces_every_microbatch())
@@ -221,6 +223,7 @@ void RankTrainer::step_optimizer(const StepResult& result) {
   const WorkSpan span(rank_.timeline, "optimizer");
   const double decay = weight_decay(config_.optimizer, position_.stepped_samples,
                                     run_samples(config_.run, config_.batch));
+  const MomentScope moment("optimizer");
   position_.stepped_samples += result.global_batch_size;
   const Communicator& owners = rank_.group("dp-cp");
   const bool skips =
@@ -258,6 +261,7 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
   const WorkSpan span(rank_.timeline, "evaluate");
   const BatchPlace place = batch_place(rank_);
   Config config = config_;
+  const MomentScope moment("evaluate");
   // Cyclic order reads other samples in other layouts; the figure is to be the same in all.
   config.data.loader = LoaderKind::kSingle;
   const SampleStream stream(config, data);

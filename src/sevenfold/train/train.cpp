@@ -12,6 +12,7 @@
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/limits.h"
+#include "sevenfold/train/memory_report.h"
 #include "sevenfold/train/output/run_log.h"
 #include "sevenfold/train/output/trace_file.h"
 #include "sevenfold/train/rank_statistics.h"
@@ -104,6 +105,11 @@ bool validates_after(int64_t iteration, StopReason stop, const RunConfig& run) {
          iteration % run.eval_interval == 0;
 }
 
+void report_memory(RankContext& rank, Run& run) {
+  const auto all = gather_memory(memory_of(rank, run.config.model.num_layers), rank);
+  if (rank.rank == 0) run.log.memory(memory_report(all, process_memory()));
+}
+
 // What one rank does from start weights to the last step.
 void train_rank(RankContext& rank, Run& run) {
   const Clock::time_point began = Clock::now();
@@ -122,14 +128,15 @@ void train_rank(RankContext& rank, Run& run) {
     return test(trainer, rank, run);
   }
   const int64_t iterations = run.config.run.train_iters;
-  while (trainer.position().iteration < iterations) {
-    const StopReason stop = train_step(trainer, rank, run, began);
+  StopReason stop = StopReason::kNone;
+  while (trainer.position().iteration < iterations && stop == StopReason::kNone) {
+    stop = train_step(trainer, rank, run, began);
     const int64_t iteration = trainer.position().iteration;
     if (run.data.valid && validates_after(iteration, stop, run.config.run))
       validate(trainer, rank, run);
-    if (stop != StopReason::kNone) return;
   }
-  test(trainer, rank, run);
+  if (stop == StopReason::kNone) test(trainer, rank, run);
+  report_memory(rank, run);
 }
 
 // The yardstick for text with a small vocabulary; counting much more than this would be felt at the

@@ -106,6 +106,7 @@ void RunDirectory::write_resolved_config(std::string_view yaml) const {
 void RunDirectory::remove_earlier_results() const {
   std::error_code ignored;  // what cannot go stays, and does no harm to this run
   fs::remove(path_ / "trace.json", ignored);
+  fs::remove(memory(), ignored);
   for (const fs::directory_entry& entry : fs::directory_iterator(path_ / "tensorboard", ignored))
     if (entry.path().filename().string().starts_with("events.out.tfevents."))
       fs::remove(entry.path(), ignored);

@@ -25,11 +25,12 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path memory() const { return path_ / "memory.json"; }
   std::filesystem::path resolved_config() const { return path_ / "config.resolved.yaml"; }
 
   void write_resolved_config(std::string_view yaml) const;
-  // A run that starts anew replaces what an earlier one left: trace and event files go, as the
-  // metrics do when they are opened.
+  // A run that starts anew replaces what an earlier one left: trace, memory report and event
+  // files go, as the metrics do when they are opened.
   void remove_earlier_results() const;
 
  private:

@@ -21,6 +21,7 @@ double longest_blocked_s(const std::vector<RankStatistics>& all) {
 RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_tflops)
     : config_(config),
       peak_flops_(peak_tflops * 1e12),
+      memory_path_(directory.memory()),
       metrics_(directory.metrics()),
       console_({.bar_is_terminal = isatty(STDERR_FILENO) == 1,
                 .train_iters = config.run.train_iters,
@@ -90,6 +91,11 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
         "warning: no token of iteration {} is trained (all labels are masked): the loss is 0 and "
         "weights move by weight decay and momentum only",
         report.position.iteration));
+}
+
+void RunLog::memory(const MemoryReport& report) {
+  for (const std::string& line : to_lines(report)) print(line);
+  write_file_atomically(memory_path_, to_json(report));
 }
 
 // Megatron's tags.

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sevenfold/config/config.h"
+#include "sevenfold/train/memory_report.h"
 #include "sevenfold/train/output/console.h"
 #include "sevenfold/train/output/event_file.h"
 #include "sevenfold/train/output/metrics.h"
@@ -38,6 +40,8 @@ class RunLog {
   void test(int64_t iteration, const ValidationResult& result) {
     evaluation(Split::kTest, iteration, result);
   }
+  // At the end: lines of the console, and memory.json.
+  void memory(const MemoryReport& report);
   void print(const std::string& line) { console_.print(line); }
 
  private:
@@ -47,6 +51,7 @@ class RunLog {
 
   const Config& config_;
   double peak_flops_;
+  std::filesystem::path memory_path_;
   MetricsWriter metrics_;
   Console console_;
   std::optional<EventFile> tensorboard_;
