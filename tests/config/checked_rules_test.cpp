@@ -290,6 +290,92 @@ TEST(RecomputationRules, AskForTheKeysOfTheirKind) {
                    {"recompute_modules=[core_attn, mlp]"}});
 }
 
+TEST(RecomputationRules, GiveThePartsThatRunAgain) {
+  const auto parts = [](const std::vector<std::string>& words) {
+    const Config config = load_text(small_llama(), words);
+    EXPECT_TRUE(config.unsupported.empty());
+    EXPECT_EQ(config.recompute.layers, RecomputedLayers::kNone);
+    return std::vector<bool>{config.recompute.core_attention, config.recompute.norms,
+                             config.recompute.activation, config.recompute.feed_forward};
+  };
+  const std::string selective = "recompute_granularity=selective";
+  const std::vector<bool> attention = {true, false, false, false};
+  EXPECT_EQ(parts({selective}), attention);
+  EXPECT_EQ(parts({"recompute_activations=true"}), attention);
+  EXPECT_EQ(parts({selective, "recompute_modules=[layernorm, mlp]"}),
+            (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(parts({selective, "recompute_modules=[moe_act]"}),
+            (std::vector<bool>{false, false, true, false}));
+  EXPECT_EQ(parts({"recompute_modules=[layernorm]"}), std::vector<bool>(4, false));
+  EXPECT_THAT(load_text(small_llama(), {selective, "recompute_modules=[mla_up_proj]"}).notices,
+              Contains(Field(&Notice::text, HasSubstr("mla_up_proj has no effect"))));
+}
+
+TEST(RecomputationRules, ShareOutInputsOnlyWhereRanksHoldTheSame) {
+  const std::string shares = "distribute_saved_activations=true", tp = "sevenfold.ranks=2";
+  const std::vector<std::string> full = {"recompute_granularity=full", "recompute_method=uniform",
+                                         "recompute_num_layers=1", "tensor_model_parallel_size=2",
+                                         tp};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), shares);
+    return words;
+  };
+  std::vector<std::string> sequence = full, whole = full;
+  sequence.push_back("sequence_parallel=true");
+  whole.push_back("sequence_parallel=false");
+  expect_refusals({
+      {with({}), "recompute.keys", "use recompute_granularity=full"},
+      {with({"recompute_granularity=selective"}), "recompute.keys", "recompute_granularity=full"},
+      {with({"recompute_granularity=full", "recompute_layer_ids=0"}), "recompute.keys",
+       "recompute_method=uniform or block"},
+      {with({full[0], full[1], full[2]}), "recompute.keys", "tensor_model_parallel_size is 1"},
+      {with(sequence), "recompute.keys", "sequence_parallel=true shares the inputs out already"},
+  });
+  EXPECT_TRUE(load_text(small_llama(), with(whole)).recompute.shares_inputs);
+  EXPECT_FALSE(load_text(small_llama(), whole).recompute.shares_inputs);
+}
+
+TEST(OptimizerStateRules, AskForTheKeysThatBelongTogether) {
+  const std::string aware = "use_precision_aware_optimizer=true", adam = "optimizer=adam";
+  expect_refusals({
+      {{"exp_avg_dtype=bf16"}, "optimizer.state", "use_precision_aware_optimizer=true"},
+      {{"exp_avg_sq_dtype=bf16"}, "optimizer.state", "or exp_avg_sq_dtype=fp32"},
+      {{"main_grads_dtype=bf16"}, "optimizer.state", "use_precision_aware_optimizer=true"},
+      {{"main_params_dtype=fp16"}, "optimizer.state", "use_precision_aware_optimizer=true"},
+      {{aware}, "optimizer.state", "use optimizer=adam"},
+      {{"exp_avg_dtype=int8", aware, adam}, "key.choice", "use fp32, bf16"},
+  });
+  const auto types = [&](const std::vector<std::string>& words) {
+    const Config config = load_text(small_llama(), words);
+    EXPECT_TRUE(config.unsupported.empty());
+    return std::pair(config.optimizer.exp_avg_type, config.optimizer.exp_avg_sq_type);
+  };
+  EXPECT_EQ(types({aware, adam}), std::pair(MomentType::kFull, MomentType::kFull));
+  EXPECT_EQ(types({aware, adam, "exp_avg_dtype=bf16"}),
+            std::pair(MomentType::kBf16, MomentType::kFull));
+  EXPECT_EQ(types({aware, adam, "exp_avg_sq_dtype=bf16"}),
+            std::pair(MomentType::kFull, MomentType::kBf16));
+  for (const char* word : {"exp_avg_dtype=fp16", "exp_avg_sq_dtype=fp8", "main_grads_dtype=bf16",
+                           "main_params_dtype=fp16"}) {
+    const Config config = load_text(small_llama(), {aware, adam, word});
+    ASSERT_EQ(config.unsupported.size(), 1U) << word;
+    EXPECT_THAT(config.unsupported[0].text, HasSubstr(word));
+  }
+}
+
+TEST(OptimizerStateRules, RoundGradientsForTheirSumsInBf16RunsOnly) {
+  const auto load = [](const char* precision) {
+    return load_text(small_llama(),
+                     {"grad_reduce_in_bf16=true", std::string("sevenfold.precision=") + precision});
+  };
+  EXPECT_TRUE(load("bf16").parallel.reduces_in_bf16);
+  const Config fp32 = load("fp32");
+  EXPECT_FALSE(fp32.parallel.reduces_in_bf16);
+  EXPECT_THAT(fp32.notices,
+              Contains(Field(&Notice::text, HasSubstr("grad_reduce_in_bf16=true: has no effect"))));
+  EXPECT_FALSE(load_text(small_llama(), {}).parallel.reduces_in_bf16);
+}
+
 TEST(RecomputationRules, GiveTheLayersThatRunAgain) {
   const std::string full = "recompute_granularity=full";
   const auto recompute = [](const std::vector<std::string>& words) {

@@ -201,11 +201,10 @@ TEST(ZeroStage, FollowsFromTheStrategyOrTheDistributedOptimizer) {
 TEST(LoadConfig, RefusesWhatIsNotThereYet) {
   for (const char* word :
        {"num_experts=4", "context_parallel_size=2", "position_embedding_type=relative",
-        "optimizer=muon", "save=x", "load=x", "pretrained_checkpoint=x",
-        "recompute_granularity=selective", "qk_l2_norm=true", "window_size=[4, 0]",
-        "use_sink_attention=true", "attn_logit_softcapping=30.0", "fp8=hybrid", "decoupled_lr=0.1",
-        "decrease_batch_size_if_needed=true", "dataloader_type=external", "mtp_num_layers=1",
-        "lora.enabled=true", "stage=sft"}) {
+        "optimizer=muon", "save=x", "load=x", "pretrained_checkpoint=x", "qk_l2_norm=true",
+        "window_size=[4, 0]", "use_sink_attention=true", "attn_logit_softcapping=30.0",
+        "fp8=hybrid", "decoupled_lr=0.1", "decrease_batch_size_if_needed=true",
+        "dataloader_type=external", "mtp_num_layers=1", "lora.enabled=true", "stage=sft"}) {
     const std::string key = std::string(word).substr(0, std::string(word).find_first_of("=."));
     const Config config = load_text(small_llama(), {word});
     EXPECT_TRUE(refuses(config, key)) << word;

@@ -59,13 +59,13 @@ VerifyReport verify_zero(FaultSet faults, int64_t stage) {
                        {.steps = 2, .faults = faults});
 }
 
-VerifyReport verify_recomputed(FaultSet faults) {
+VerifyReport verify_recomputed(FaultSet faults,
+                               const nlohmann::json& keys = {{"recompute_granularity", "full"},
+                                                             {"recompute_method", "uniform"},
+                                                             {"recompute_num_layers", 1}}) {
   install_allocator();
   const TemporaryDirectory directory;
-  const testing::Experiment experiment = testing::g0_experiment(directory, "D3", 2, 0.1,
-                                                                {{"recompute_granularity", "full"},
-                                                                 {"recompute_method", "uniform"},
-                                                                 {"recompute_num_layers", 1}});
+  const testing::Experiment experiment = testing::g0_experiment(directory, "D3", 2, 0.1, keys);
   return verify_layout(proof_config(experiment.config), *experiment.data,
                        {.steps = 2, .faults = faults});
 }
@@ -192,6 +192,23 @@ TEST(PlantedFaultsWithZero, AreCaughtInEachStage) {
     const VerifyReport report = verify_zero({}, stage);
     EXPECT_TRUE(report.pass) << report.failure();
   }
+}
+
+// Of the parts of a layer attention draws masks; the others have none to draw.
+TEST(RecomputedParts, DrawTheMasksOfTheFirstForward) {
+  const FaultSet redrawn = FaultSet().enable(Fault::kRecomputeDropoutRedrawn);
+  const auto verify = [](FaultSet faults, const nlohmann::json& modules) {
+    return verify_recomputed(
+        faults, {{"recompute_granularity", "selective"}, {"recompute_modules", modules}});
+  };
+  for (const nlohmann::json& modules :
+       {nlohmann::json{"core_attn"}, nlohmann::json{"core_attn", "layernorm", "mlp"}}) {
+    EXPECT_TRUE(verify({}, modules).pass) << modules;
+    const VerifyReport report = verify(redrawn, modules);
+    EXPECT_FALSE(report.pass) << modules;
+    EXPECT_TRUE(breaks(report, Rule::kGradient)) << report.failure();
+  }
+  EXPECT_TRUE(verify(redrawn, {"layernorm", "moe_act", "mlp"}).pass);
 }
 
 const auto kName = [](const auto& instance) {

@@ -185,6 +185,8 @@ struct Kept {
   const char* model;
   bool sequence;
   at::ScalarType type;
+  const char* parts = "";  // that backward computes again
+  RecomputeConfig again = {};
 };
 
 class KeptActivations : public ::testing::TestWithParam<Kept> {};
@@ -192,8 +194,9 @@ class KeptActivations : public ::testing::TestWithParam<Kept> {};
 struct Layers {
   ModelPart model;
   std::vector<Bucket> buckets;
-  Layers(const Config& config, const TensorParallel& tensor, at::ScalarType type, RankContext& rank)
-      : model(build_model(config.model, {.dtype = type, .tensor = tensor})),
+  Layers(const Config& config, const TensorParallel& tensor, at::ScalarType type, RankContext& rank,
+         const RecomputeConfig& again)
+      : model(build_model(config.model, {.dtype = type, .tensor = tensor, .recompute = again})),
         buckets(build_buckets(model.layer_parameters(), rank, type, 1 << 20)) {}
 };
 
@@ -209,15 +212,25 @@ struct Formula {
   int64_t tokens, part_tokens, hidden, q, kv, heads, ffn, vocabulary;
   int64_t element, wide;
   bool is_gpt;
+  RecomputeConfig again;
 
   // Norm outputs, h and y are kept on the part; q, k, v and the attention's output, and the
-  // feed-forward's wide activations, of this rank's heads and columns for all tokens.
+  // feed-forward's wide activations, of this rank's heads and columns for all tokens. What is
+  // computed again is not kept: a recomputed feed-forward part keeps its input, the norm's output
+  // or, where norms are recomputed too, h alone.
   int64_t decoder() const {
-    const int64_t on_part = 4 * part_tokens * hidden;
+    const int64_t on_part = (again.norms ? 2 : 4) * part_tokens * hidden;
     const int64_t attention = tokens * (2 * q + 2 * kv);
-    const int64_t feed_forward = (is_gpt ? 2 : 3) * tokens * ffn;
-    const int64_t norm_rows = 2 * (is_gpt ? 2 : 1) * part_tokens;
-    return element * (on_part + attention + feed_forward) + wide * (norm_rows + tokens * heads);
+    const int64_t feed_forward = wide_activations() * tokens * ffn;
+    const int64_t norms = again.norms && again.feed_forward ? 1 : 2;
+    const int64_t norm_rows = norms * (is_gpt ? 2 : 1) * part_tokens;
+    const int64_t softmax_rows = again.core_attention ? 0 : tokens * heads;
+    return element * (on_part + attention + feed_forward) + wide * (norm_rows + softmax_rows);
+  }
+  // Of ffn columns: gate (with a gate), up and what the activation makes of them.
+  int64_t wide_activations() const {
+    if (again.feed_forward) return 0;
+    return (is_gpt ? 2 : 3) - (again.activation ? 1 : 0);
   }
   // Its output; ids of tokens where they are counted from this rank's first row.
   int64_t embedding(bool has_own_ids) const {
@@ -232,7 +245,7 @@ struct Formula {
 
 TEST_P(KeptActivations, AreWhatTheFormulaSays) {
   install_allocator();
-  const auto [name, sequence, type] = GetParam();
+  const auto [name, sequence, type, parts, again] = GetParam();
   const TemporaryDirectory directory;
   const bool is_gpt = std::string(name) == "gpt";
   const Config config =
@@ -241,7 +254,7 @@ TEST_P(KeptActivations, AreWhatTheFormulaSays) {
   const auto samples = config.batch.micro_batch_size, length = config.model.seq_length;
   run_ranks(Mesh(config.mesh), {}, [&, type = type, sequence = sequence](RankContext& rank) {
     const TensorParallel tensor{.group = &rank.group("tp"), .sequence = sequence};
-    const Layers layers(config, tensor, type, rank);
+    const Layers layers(config, tensor, type, rank, GetParam().again);
     const at::ScalarType wide = gradient_type(type);
     Microbatch microbatch;
     microbatch.inputs_BT = at::zeros({samples, length}, at::kLong);
@@ -267,7 +280,8 @@ TEST_P(KeptActivations, AreWhatTheFormulaSays) {
                           .vocabulary = rows.sizes[0],
                           .element = static_cast<int64_t>(c10::elementSize(type)),
                           .wide = static_cast<int64_t>(c10::elementSize(wide)),
-                          .is_gpt = is_gpt};
+                          .is_gpt = is_gpt,
+                          .again = GetParam().again};
     EXPECT_EQ(kept_by(*layers.model.layers[0], input, rank), formula.embedding(rank.rank > 0));
     EXPECT_EQ(kept_by(*layers.model.layers[1], input, rank), formula.decoder());
     EXPECT_EQ(kept_by(*layers.model.layers.back(), input, rank), formula.head());
@@ -275,11 +289,19 @@ TEST_P(KeptActivations, AreWhatTheFormulaSays) {
 }
 
 std::vector<Kept> kept_cases() {
+  const std::pair<const char*, RecomputeConfig> parts[] = {
+      {"", {}},
+      {"attention", {.core_attention = true}},
+      {"norms", {.norms = true}},
+      {"activation", {.activation = true}},
+      {"feed_forward", {.feed_forward = true}},
+      {"all", {.core_attention = true, .norms = true, .feed_forward = true}}};
   std::vector<Kept> cases;
   for (const char* model : {"llama", "gpt"})
     for (const bool sequence : {false, true})
       for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
-        cases.push_back({model, sequence, type});
+        for (const auto& [name, again] : parts)
+          cases.push_back({model, sequence, type, name, again});
   return cases;
 }
 
@@ -287,7 +309,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, KeptActivations, ::testing::ValuesIn(kept_cases(
                          [](const auto& instance) {
                            const Kept& kept = instance.param;
                            return std::string(kept.model) + (kept.sequence ? "_tp_sp_" : "_tp_") +
-                                  at::toString(kept.type);
+                                  at::toString(kept.type) +
+                                  (*kept.parts ? std::string("_") + kept.parts : "");
                          });
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "pipeline/small_llama.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
@@ -131,6 +133,25 @@ TEST(Recomputation, KeepsOneInputPerGroupOfLayers) {
   EXPECT_EQ(kept_bytes(5, named), kept_bytes(5, block(2)));
 }
 
+// What a layer keeps less, per token: row figures of the softmax, of norms (d wide outputs) and of
+// the feed-forward part.
+TEST(Recomputation, OfPartsKeepsTheirInputsOnly) {
+  install_allocator();
+  constexpr int64_t kTokens = 2 * 6, kHidden = 8, kFfn = 12, kHeads = 2;
+  const auto kept_by_layer = [](const RecomputeConfig& recompute) {
+    return kept_bytes(3, recompute) - kept_bytes(2, recompute);
+  };
+  const auto saved_per_token = [&](const RecomputeConfig& recompute) {
+    return (kept_by_layer({}) - kept_by_layer(recompute)) / (kTokens * 8);
+  };
+  EXPECT_EQ(saved_per_token({.core_attention = true}), kHeads);
+  EXPECT_EQ(saved_per_token({.norms = true}), 2 * kHidden);
+  EXPECT_EQ(saved_per_token({.activation = true}), kFfn);
+  EXPECT_EQ(saved_per_token({.feed_forward = true}), 3 * kFfn);
+  EXPECT_EQ(saved_per_token({.activation = true, .feed_forward = true}), 3 * kFfn);
+  EXPECT_EQ(saved_per_token({.norms = true, .feed_forward = true}), 2 * kHidden + 3 * kFfn + 1);
+}
+
 // Forward and backward of two micro batches; the most bytes of activations under way.
 int64_t peak_bytes(SmallLlama& llama) {
   const std::vector<Microbatch> microbatches = {llama.microbatch(0), llama.microbatch(1)};
@@ -146,7 +167,12 @@ TEST(Recomputation, GivesTheSameBitsAndCountsTheLossOnce) {
   SmallLlama plain(SmallLlama::ignore, 5);
   peak_bytes(plain);
   EXPECT_FALSE(is_zero(plain.all_gradients()));
-  for (const RecomputeConfig& recompute : {uniform(1), uniform(2), uniform(9), block(3)}) {
+  for (const RecomputeConfig& recompute :
+       {uniform(1), uniform(2), uniform(9), block(3), RecomputeConfig{.core_attention = true},
+        RecomputeConfig{.norms = true}, RecomputeConfig{.activation = true},
+        RecomputeConfig{.feed_forward = true},
+        RecomputeConfig{.core_attention = true, .norms = true, .activation = true},
+        RecomputeConfig{.core_attention = true, .norms = true, .feed_forward = true}}) {
     SmallLlama again(SmallLlama::ignore, 5, recompute);
     peak_bytes(again);
     EXPECT_TRUE(again.chunk->idle());
@@ -156,14 +182,59 @@ TEST(Recomputation, GivesTheSameBitsAndCountsTheLossOnce) {
 }
 
 TEST(Recomputation, GivesTheSameBitsWithASplitBackward) {
-  SmallLlama plain, again(SmallLlama::ignore, 3, uniform(2));
-  for (SmallLlama* llama : {&plain, &again}) {
+  SmallLlama plain, layers(SmallLlama::ignore, 3, uniform(2)),
+      parts(SmallLlama::ignore, 3, {.core_attention = true, .norms = true, .feed_forward = true}),
+      activation(SmallLlama::ignore, 3, {.norms = true, .activation = true});
+  for (SmallLlama* llama : {&plain, &layers, &parts, &activation}) {
     const Microbatch microbatch = llama->microbatch(0);
     llama->chunk->forward(microbatch, {});
     llama->chunk->backward(microbatch, {}, BackwardPart::kInputOnly, false);
     llama->chunk->backward_weights(microbatch, true);
   }
-  EXPECT_TRUE(at::equal(again.all_gradients(), plain.all_gradients()));
+  EXPECT_TRUE(at::equal(layers.all_gradients(), plain.all_gradients()));
+  EXPECT_TRUE(at::equal(parts.all_gradients(), plain.all_gradients()));
+  EXPECT_TRUE(at::equal(activation.all_gradients(), plain.all_gradients()));
+}
+
+// Between B and W the inputs of linear layers live, whether they were kept or computed again.
+TEST(Recomputation, OfPartsKeepsNoMoreBetweenTheHalvesOfASplitBackward) {
+  install_allocator();
+  const auto live_after_b = [](const RecomputeConfig& recompute) {
+    SmallLlama llama(SmallLlama::ignore, 3, recompute);
+    const Microbatch microbatch = llama.microbatch(0);
+    const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
+    llama.chunk->forward(microbatch, {});
+    llama.chunk->backward(microbatch, {}, BackwardPart::kInputOnly, false);
+    return llama.rank.memory.live_total();
+  };
+  const int64_t kept = live_after_b({});
+  EXPECT_EQ(live_after_b({.norms = true, .activation = true}), kept);
+  EXPECT_EQ(live_after_b({.core_attention = true, .norms = true, .feed_forward = true}), kept);
+}
+
+// The ledger says where in the run the most memory was in use.
+TEST(Chunk, NamesTheLayerOfThePeak) {
+  install_allocator();
+  SmallLlama llama;
+  const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
+  const Microbatch microbatch = llama.microbatch(1);
+  const auto moment_at_peak = [&](const char* work, const std::function<void()>& body) {
+    llama.rank.memory.reset_peaks();
+    const MomentScope moment(work, microbatch.index);
+    body();
+    const WorkMoment found = llama.rank.memory.moment_at_peak();
+    EXPECT_STREQ(found.work, work);
+    EXPECT_EQ(found.microbatch, 1);
+    return found.layer;
+  };
+  // Activations grow up to the head; in backward they are most where the last decoder layer's
+  // gradients come to them (the head is small here).
+  constexpr int64_t kHead = 4, kLastDecoder = 3;
+  EXPECT_EQ(moment_at_peak("forward", [&] { llama.chunk->forward(microbatch, {}); }), kHead);
+  EXPECT_EQ(
+      moment_at_peak("backward",
+                     [&] { llama.chunk->backward(microbatch, {}, BackwardPart::kFull, false); }),
+      kLastDecoder);
 }
 
 // Two micro batches of eight layers: all but one layer's activations are gone from the peak.

@@ -56,7 +56,7 @@ struct SmallLlama {
                         .kv_channels = 4,
                         .vocab_size = 11,
                         .seq_length = 6},
-                       {.dtype = at::kDouble});
+                       {.dtype = at::kDouble, .recompute = recompute});
     buckets = build_buckets(part.layer_parameters(), rank, at::kDouble, 1);
     for (const auto& parameter : part.parameters)
       fill_start_values(*parameter, {.kind = StartKind::kHot},

@@ -57,6 +57,19 @@ TEST(Flops, CountRecomputedLayersApart) {
   EXPECT_EQ(step_flops(config.model, 8), model);
 }
 
+TEST(Flops, CountRecomputedPartsApart) {
+  Config config;
+  config.model = small_llama();
+  const double model = step_flops(config.model, 8);
+  constexpr double kTokens = 8 * 32, kLayers = 4;
+  config.recompute = {.norms = true, .activation = true};
+  EXPECT_EQ(hardware_step_flops(config, 8), model);
+  config.recompute = {.core_attention = true};
+  EXPECT_EQ(hardware_step_flops(config, 8), model + kTokens * kLayers * 4 * 32 * 32);
+  config.recompute = {.feed_forward = true};
+  EXPECT_EQ(hardware_step_flops(config, 8), model + kTokens * kLayers * 2 * 3 * 2048);
+}
+
 TEST(Flops, HoldTheLargestRuns) {
   // Llama 3.1 405B, 16 Mi tokens: about 6 FLOPs a parameter and token, and a fifth more for
   // attention.

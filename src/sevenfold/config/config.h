@@ -272,6 +272,13 @@ struct RecomputeConfig {
   RecomputedLayers layers = RecomputedLayers::kNone;
   int64_t num_layers = 0;
   std::vector<int64_t> layer_ids;  // of the whole model, ascending
+  // Of an input that the ranks of a tensor-parallel group hold alike, each keeps its share.
+  bool shares_inputs = false;
+  // Parts of every decoder layer, where no whole layers run again.
+  bool core_attention = false;  // attention between its projections: q, k and v are kept
+  bool norms = false;           // the layer's two norms: their inputs are kept
+  bool activation = false;      // activation(gate) * up: gate and up are kept
+  bool feed_forward = false;    // the feed-forward part: its input is kept
 };
 
 // What one pipeline stage holds of the model.

@@ -9,7 +9,8 @@
 
 namespace sevenfold {
 
-// h = x + dropout(attention(norm(x))), y = h + dropout(feed_forward(norm(h))).
+// h = x + dropout(attention(norm(x))), y = h + dropout(feed_forward(norm(h))). Backward computes
+// the parts that options.recompute names again.
 class DecoderLayer final : public Layer {
  public:
   // layer: of the whole model. rotary: one table for all layers, null for models without.
@@ -24,6 +25,12 @@ class DecoderLayer final : public Layer {
                const std::string& name, ParameterList& parameters,
                std::shared_ptr<const RotaryTable> rotary);
 
+  at::Tensor attend(const LayerInput& input) const;
+  at::Tensor feed_forward(const at::Tensor& h_BTD, WeightGradients& gradients) const;
+  // What gives norm(x) in backward where norms are recomputed; else nothing.
+  WeightGradients::InputSource norm_again(const Norm& norm, const at::Tensor& x_BTD) const;
+
+  RecomputeConfig recompute_;
   // In the order in which they declare their parameters.
   Norm input_norm_;
   SelfAttention attention_;

@@ -16,11 +16,16 @@ class FeedForward {
   FeedForward(const ModelConfig& config, const ModelOptions& options, const std::string& name,
               ParameterList& parameters);
 
-  at::Tensor operator()(const at::Tensor& x_BTD, WeightGradients& gradients) const;
+  // again: as in ColumnProjections.
+  at::Tensor operator()(const at::Tensor& x_BTD, WeightGradients& gradients,
+                        const WeightGradients::InputSource& again = {}) const;
   void list_parameters(std::vector<Parameter*>& list) const;
 
  private:
+  at::Tensor activate_wide(const std::vector<at::Tensor>& wide) const;
+
   Activation activation_;
+  bool recomputes_activation_;
   ColumnProjections wide_;  // gate and up, or up alone
   RowProjection down_;
 };

@@ -8,6 +8,15 @@
 namespace sevenfold {
 namespace {
 
+at::Tensor rows_of(const at::Tensor& x_BTD) {
+  return x_BTD.view({-1, x_BTD.size(2)});
+}
+
+WeightGradients::InputSource rows_of(const WeightGradients::InputSource& again) {
+  if (!again) return {};
+  return [again] { return rows_of(again()); };
+}
+
 at::Tensor with_bias(const at::Tensor& y, const Parameter& bias, const WeightGradients& gradients) {
   const at::Tensor y_NF = y.view({-1, y.size(-1)});
   return add_bias(y_NF, bias, gradients.faults()).view_as(y);
@@ -15,12 +24,13 @@ at::Tensor with_bias(const at::Tensor& y, const Parameter& bias, const WeightGra
 
 }  // namespace
 
-std::vector<at::Tensor> ColumnProjections::operator()(const at::Tensor& x_BTD,
-                                                      WeightGradients& gradients) const {
+std::vector<at::Tensor> ColumnProjections::operator()(
+    const at::Tensor& x_BTD, WeightGradients& gradients,
+    const WeightGradients::InputSource& again) const {
   std::vector<at::Tensor> outputs =
       tensor_.splits_sequence()
-          ? gathering_column_linear(x_BTD, weights_, gradients, tensor_)
-          : column_parallel_linear(x_BTD.view({-1, x_BTD.size(2)}), weights_, gradients, tensor_);
+          ? gathering_column_linear(x_BTD, weights_, gradients, tensor_, again)
+          : column_parallel_linear(rows_of(x_BTD), weights_, gradients, tensor_, rows_of(again));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (layers_[i].bias) outputs[i] = with_bias(outputs[i], *layers_[i].bias, gradients);
   return outputs;
@@ -34,12 +44,13 @@ void ColumnProjections::list_parameters(std::vector<Parameter*>& list) const {
 }
 
 at::Tensor RowProjection::operator()(const at::Tensor& y, int64_t num_samples,
-                                     WeightGradients& gradients) const {
+                                     WeightGradients& gradients,
+                                     const WeightGradients::InputSource& again) const {
   at::Tensor x_BTD;
   if (tensor_.splits_sequence()) {
-    x_BTD = scattering_row_linear(y, num_samples, weight_, gradients, tensor_);
+    x_BTD = scattering_row_linear(y, num_samples, weight_, gradients, tensor_, again);
   } else {
-    const at::Tensor x_ND = row_parallel_linear(y, weight_, gradients, tensor_);
+    const at::Tensor x_ND = row_parallel_linear(y, weight_, gradients, tensor_, again);
     x_BTD = x_ND.view({num_samples, -1, x_ND.size(1)});
   }
   if (!bias_) return x_BTD;

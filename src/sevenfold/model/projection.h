@@ -23,7 +23,9 @@ class ColumnProjections {
     weights_.push_back(layer.weight);
   }
 
-  std::vector<at::Tensor> operator()(const at::Tensor& x_BTD, WeightGradients& gradients) const;
+  // again: gives x_BTD once more in backward, so that it is not kept.
+  std::vector<at::Tensor> operator()(const at::Tensor& x_BTD, WeightGradients& gradients,
+                                     const WeightGradients::InputSource& again = {}) const;
   void list_parameters(std::vector<Parameter*>& list) const;
 
  private:
@@ -40,8 +42,9 @@ class RowProjection {
   RowProjection(const TensorParallel& tensor, const LinearParameters& layer)
       : tensor_(tensor), weight_{layer.weight}, bias_(layer.bias) {}
 
-  // num_samples: B.
-  at::Tensor operator()(const at::Tensor& y, int64_t num_samples, WeightGradients& gradients) const;
+  // num_samples: B. again: gives y once more in backward, so that it is not kept.
+  at::Tensor operator()(const at::Tensor& y, int64_t num_samples, WeightGradients& gradients,
+                        const WeightGradients::InputSource& again = {}) const;
   void list_parameters(std::vector<Parameter*>& list) const;
 
  private:

@@ -4,14 +4,13 @@
 
 #include <cmath>
 
-#include "sevenfold/nn/attention.h"
-
 namespace sevenfold {
 
 SelfAttention::SelfAttention(const ModelConfig& config, const ModelOptions& options, int64_t layer,
                              const std::string& name, ParameterList& parameters,
                              std::shared_ptr<const RotaryTable> rotary)
     : head_size_(config.kv_channels),
+      keeps_(options.recompute.core_attention ? AttentionKeeps::kNothing : AttentionKeeps::kResult),
       qkv_(options.tensor),
       rotary_(std::move(rotary)),
       dropout_(config.attention_dropout, RandomOperation::kAttentionDropout, layer, options) {
@@ -32,11 +31,12 @@ SelfAttention::SelfAttention(const ModelConfig& config, const ModelOptions& opti
   dropout_.set_first_head(options.tensor.rank() * (heads / ranks));
 }
 
-at::Tensor SelfAttention::operator()(const at::Tensor& x_BTD, const LayerInput& input) const {
+at::Tensor SelfAttention::operator()(const at::Tensor& x_BTD, const LayerInput& input,
+                                     const WeightGradients::InputSource& again) const {
   WeightGradients& gradients = *input.weight_gradients;
   const Microbatch& microbatch = *input.microbatch;
   const int64_t num_samples = x_BTD.size(0);
-  const std::vector<at::Tensor> qkv = qkv_(x_BTD, gradients);
+  const std::vector<at::Tensor> qkv = qkv_(x_BTD, gradients, again);
   const at::Tensor q = place(split_heads(qkv[0], num_samples), q_norm_, microbatch);
   const at::Tensor k = place(split_heads(qkv[1], num_samples), k_norm_, microbatch);
   const at::Tensor v = split_heads(qkv[2], num_samples);
@@ -61,7 +61,7 @@ at::Tensor SelfAttention::mix(const at::Tensor& q, const at::Tensor& k, const at
     masks.dropout = &dropout_.dropout();
     masks.sample_ids = dropout_.sample_ids(microbatch);
   }
-  return causal_attention(q, k, v, 1.0 / std::sqrt(static_cast<double>(head_size_)), masks);
+  return causal_attention(q, k, v, 1.0 / std::sqrt(static_cast<double>(head_size_)), masks, keeps_);
 }
 
 void SelfAttention::list_parameters(std::vector<Parameter*>& list) const {

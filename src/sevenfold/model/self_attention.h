@@ -7,6 +7,7 @@
 #include "sevenfold/model/layer_dropout.h"
 #include "sevenfold/model/parameter_list.h"
 #include "sevenfold/model/projection.h"
+#include "sevenfold/nn/attention.h"
 #include "sevenfold/nn/rotary.h"
 
 namespace sevenfold {
@@ -21,7 +22,9 @@ class SelfAttention {
                 const std::string& name, ParameterList& parameters,
                 std::shared_ptr<const RotaryTable> rotary);
 
-  at::Tensor operator()(const at::Tensor& x_BTD, const LayerInput& input) const;
+  // again: as in ColumnProjections.
+  at::Tensor operator()(const at::Tensor& x_BTD, const LayerInput& input,
+                        const WeightGradients::InputSource& again = {}) const;
   void list_parameters(std::vector<Parameter*>& list) const;
 
  private:
@@ -32,6 +35,7 @@ class SelfAttention {
                  const Microbatch& microbatch) const;
 
   int64_t head_size_;
+  AttentionKeeps keeps_;
   ColumnProjections qkv_;
   RowProjection o_;
   Norm q_norm_, k_norm_;  // without a gain: none

@@ -138,15 +138,18 @@ auto with_wide_type(const at::Tensor& x, const Run& run) {
 
 struct CausalAttentionFunction : torch::autograd::Function<CausalAttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, double scale, const AttentionMasks* masks) {
+                            const at::Tensor& v, double scale, const AttentionMasks* masks,
+                            AttentionKeeps keeps) {
     const at::Tensor first_key =
         masks->first_key_BT.defined() ? masks->first_key_BT.contiguous() : at::Tensor();
     const AttentionMasks own{first_key, masks->dropout, masks->sample_ids};
     const Attended in{widened(q), widened(k), widened(v), scale};
-    const Result result =
-        with_wide_type(in.q, [&]<typename A>(A) { return attention_forward<A>(in, own); });
+    const Result result = run_forward(in, own);
     const at::Tensor output = result.output.to(q.scalar_type());
-    context->save_for_backward({q, k, v, output, result.log_sum, first_key});
+    if (keeps == AttentionKeeps::kResult)
+      context->save_for_backward({q, k, v, first_key, output, result.log_sum});
+    else
+      context->save_for_backward({q, k, v, first_key});
     context->saved_data["scale"] = scale;
     context->saved_data["dropout"] = reinterpret_cast<int64_t>(masks->dropout);
     context->saved_data["sample_ids"] = masks->sample_ids;
@@ -156,28 +159,42 @@ struct CausalAttentionFunction : torch::autograd::Function<CausalAttentionFuncti
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const variable_list saved = context->get_saved_variables();
     const AttentionMasks masks{
-        saved[5], reinterpret_cast<const Dropout*>(context->saved_data["dropout"].toInt()),
+        saved[3], reinterpret_cast<const Dropout*>(context->saved_data["dropout"].toInt()),
         context->saved_data["sample_ids"].toIntVector()};
     const Attended in{widened(saved[0]), widened(saved[1]), widened(saved[2]),
                       context->saved_data["scale"].toDouble()};
-    const Result result{widened(saved[3]), saved[4]};
+    Result result =
+        saved.size() > 4 ? Result{saved[4], saved[5]} : run_forward(in, drawn_again(masks));
+    // Rounded as the output was, whether kept or computed again.
+    result.output = widened(result.output.to(saved[0].scalar_type()));
     const at::Tensor d_output = widened(d_outputs[0]);
     const Gradients gradients = with_wide_type(
         in.q, [&]<typename A>(A) { return attention_backward<A>(in, masks, result, d_output); });
     const at::ScalarType type = saved[0].scalar_type();
-    return {gradients.q.to(type), gradients.k.to(type), gradients.v.to(type), at::Tensor(),
-            at::Tensor()};
+    return {gradients.q.to(type), gradients.k.to(type), gradients.v.to(type),
+            at::Tensor(),         at::Tensor(),         at::Tensor()};
+  }
+
+ private:
+  // The masks of the first forward; with a planted fault, others.
+  static AttentionMasks drawn_again(AttentionMasks masks) {
+    if (masks.dropout && masks.dropout->faults.has(Fault::kRecomputeDropoutRedrawn))
+      for (int64_t& sample : masks.sample_ids) ++sample;
+    return masks;
+  }
+  static Result run_forward(const Attended& in, const AttentionMasks& masks) {
+    return with_wide_type(in.q, [&]<typename A>(A) { return attention_forward<A>(in, masks); });
   }
 };
 
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            double scale, const AttentionMasks& masks) {
+                            double scale, const AttentionMasks& masks, AttentionKeeps keeps) {
   SEVENFOLD_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(2) % k.size(2) == 0);
   SEVENFOLD_CHECK(!masks.dropout || static_cast<int64_t>(masks.sample_ids.size()) == q.size(0),
                   "{} sample ids for {} rows", masks.sample_ids.size(), q.size(0));
-  return CausalAttentionFunction::apply(q, k, v, scale, &masks);
+  return CausalAttentionFunction::apply(q, k, v, scale, &masks, keeps);
 }
 
 }  // namespace sevenfold

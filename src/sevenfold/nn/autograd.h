@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 // For the operations of nn/ and parallel/ that bring a backward of their own.
 namespace sevenfold::internal {
@@ -21,6 +22,24 @@ void save_pointer(AutogradContext* context, const std::string& name, T& object) 
 template <typename T>
 T& saved_pointer(AutogradContext* context, const std::string& name) {
   return *reinterpret_cast<T*>(context->saved_data[name].toInt());
+}
+
+// A callable that belongs to the node.
+template <typename F>
+struct HeldCallable final : torch::CustomClassHolder {
+  explicit HeldCallable(F function) : callable(std::move(function)) {}
+  F callable;
+};
+
+template <typename F>
+void save_callable(AutogradContext* context, const std::string& name, F callable) {
+  context->saved_data[name] =
+      at::IValue::make_capsule(c10::make_intrusive<HeldCallable<F>>(std::move(callable)));
+}
+
+template <typename F>
+const F& saved_callable(AutogradContext* context, const std::string& name) {
+  return static_cast<HeldCallable<F>&>(*context->saved_data[name].toCapsule()).callable;
 }
 
 }  // namespace sevenfold::internal

@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <utility>
+
 #include "sevenfold/core/error.h"
+#include "sevenfold/dist/ledger.h"
 
 namespace sevenfold {
 namespace {
@@ -20,6 +23,7 @@ LayerOutput Segment::forward(const Layer& layer, const LayerInput& input) {
   LayerInput detached = input;
   if (input.boundary.hidden_BTD.defined()) {
     detached.boundary.hidden_BTD = input_.hidden_BTD = fresh_leaf(input.boundary.hidden_BTD);
+    share_.reset();
   } else {
     detached.anchor = anchor_ = fresh_leaf(at::zeros({1}, input.microbatch->mask_BT.options()));
   }
@@ -29,16 +33,25 @@ LayerOutput Segment::forward(const Layer& layer, const LayerInput& input) {
 }
 
 LayerOutput Segment::forward_without_graph(const Layer& layer, const LayerInput& input,
-                                           bool keeps_input) {
+                                           bool keeps_input, Communicator* sharers) {
   const at::NoGradGuard no_graph;
   LayerInput detached = input;
   if (input.boundary.hidden_BTD.defined()) {
     detached.boundary.hidden_BTD = input.boundary.hidden_BTD.detach();
-    if (keeps_input) input_ = detached.boundary;
+    if (keeps_input) {
+      input_ = detached.boundary;
+      if (sharers) share_.emplace(std::exchange(input_.hidden_BTD, {}), *sharers);
+    }
   } else {
     detached.anchor = at::zeros({1}, input.microbatch->mask_BT.options());
   }
   return layer.forward(detached);
+}
+
+Boundary Segment::input() const {
+  Boundary input = input_;
+  if (share_) input.hidden_BTD = share_->whole();
+  return input;
 }
 
 void Segment::backward(const Boundary& d_output) {
@@ -59,10 +72,11 @@ Boundary Segment::input_gradients() const {
 }
 
 Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-             FaultSet faults, RecomputationPlan recomputation)
+             FaultSet faults, RecomputationPlan recomputation, Communicator* input_sharers)
     : layers_(layers),
       reducer_(reducer),
       recomputation_(std::move(recomputation)),
+      input_sharers_(input_sharers),
       weight_gradients_(faults) {
   recomputation_.resize(layers_.size());
   reset_loss();
@@ -77,11 +91,12 @@ Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
   SEVENFOLD_CHECK(segments.empty(), "micro batch {} ran forward already", microbatch.index);
   segments.resize(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const MomentScope moment(layers_[i]->index());
     const LayerInput input = input_of_layer(boundary, microbatch);
     const std::optional<size_t> again_from = recomputation_[i];
-    const LayerOutput output =
-        again_from ? segments[i].forward_without_graph(*layers_[i], input, again_from == i)
-                   : segments[i].forward(*layers_[i], input);
+    const LayerOutput output = again_from ? segments[i].forward_without_graph(
+                                                *layers_[i], input, again_from == i, input_sharers_)
+                                          : segments[i].forward(*layers_[i], input);
     for (const LossRoot& loss : output.losses) loss_sum_ = loss_sum_ + loss.value.detach();
     boundary = output.boundary;
   }
@@ -91,11 +106,11 @@ Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
 Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                          bool gradients_complete) {
   const auto kept = segments_.find(microbatch.index);
-    const MomentScope moment(layers_[i]->index());
   SEVENFOLD_CHECK(kept != segments_.end(), "micro batch {} has not run forward", microbatch.index);
   std::vector<Segment>& segments = kept->second;
   weight_gradients_.begin(microbatch.index, part);
   for (size_t i = layers_.size(); i-- > 0;) {
+    const MomentScope moment(layers_[i]->index());
     if (!segments[i].has_graph()) run_forward_again(segments, i, microbatch);
     segments[i].backward(d_output);
     d_output = segments[i].input_gradients();
@@ -110,7 +125,6 @@ LayerInput Chunk::input_of_layer(const Boundary& boundary, const Microbatch& mic
   return {.boundary = boundary,
           .anchor = {},
           .microbatch = &microbatch,
-    const MomentScope moment(layers_[i]->index());
           .weight_gradients = &weight_gradients_};
 }
 

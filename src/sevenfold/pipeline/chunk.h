@@ -1,10 +1,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sevenfold/nn/layer.h"
 #include "sevenfold/parallel/data/gradient_reducer.h"
+#include "sevenfold/parallel/tensor/input_share.h"
 #include "sevenfold/pipeline/recomputation.h"
 
 namespace sevenfold {
@@ -15,10 +17,13 @@ class Segment {
  public:
   // Runs the layer; the graph starts at the detached inputs.
   LayerOutput forward(const Layer& layer, const LayerInput& input);
-  // Runs the layer and keeps no activations; its input if keeps_input.
-  LayerOutput forward_without_graph(const Layer& layer, const LayerInput& input, bool keeps_input);
+  // Runs the layer and keeps no activations; its input if keeps_input, or of that this rank's share
+  // where the members of `sharers` (null: none) have the same.
+  LayerOutput forward_without_graph(const Layer& layer, const LayerInput& input, bool keeps_input,
+                                    Communicator* sharers = nullptr);
   bool has_graph() const { return has_graph_; }
-  const Boundary& input() const { return input_; }
+  // The input that was kept, whole. Collective over those who share it.
+  Boundary input() const;
   // Runs the graph from its roots: the outputs with `d_output`, and the losses with their seeds.
   void backward(const Boundary& d_output);
   // Gradient of the detached inputs; undefined where the layer's input is integers.
@@ -26,6 +31,7 @@ class Segment {
 
  private:
   Boundary input_;
+  std::optional<InputShare> share_;  // of the hidden state, in its place
   at::Tensor anchor_;
   LayerOutput output_;
   bool has_graph_ = false;
@@ -34,9 +40,11 @@ class Segment {
 // A list of layers that runs forward and backward one layer's graph at a time. Belongs to one rank.
 class Chunk {
  public:
-  // Layers and reducer outlive the chunk.
+  // Layers and reducer outlive the chunk. input_sharers: ranks that keep a share each of the inputs
+  // of recomputed layers; null: every rank keeps them whole.
   Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-        FaultSet faults, RecomputationPlan recomputation = {});
+        FaultSet faults, RecomputationPlan recomputation = {},
+        Communicator* input_sharers = nullptr);
 
   // Keeps a segment per layer until backward (of recomputed layers, the input of each group).
   // Returns what the next stage gets, and adds the sum of token losses to loss_sum().
@@ -65,6 +73,7 @@ class Chunk {
   const std::vector<std::unique_ptr<Layer>>& layers_;
   GradientReducer& reducer_;
   RecomputationPlan recomputation_;
+  Communicator* input_sharers_;
   WeightGradients weight_gradients_;
   std::map<int64_t, std::vector<Segment>> segments_;  // by micro batch, one per layer
   at::Tensor loss_sum_;

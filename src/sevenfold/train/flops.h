@@ -22,8 +22,8 @@ double forward_flops_per_token(const ModelConfig& model);
 // Forward and backward (twice the forward) of one global batch, on all ranks together.
 double step_flops(const ModelConfig& model, int64_t global_batch_size);
 
-// Hardware FLOPs: model FLOPs, counted in the same way, and the forward of the layers that backward
-// runs again.
+// Hardware FLOPs: model FLOPs, counted in the same way, and the forward of the layers, or of
+// attention's scores and the feed-forward parts, that backward runs again.
 double hardware_step_flops(const Config& config, int64_t global_batch_size);
 
 }  // namespace sevenfold

@@ -60,6 +60,7 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
       model_(build_model(config.model, {.dtype = dtype_,
                                         .seed = config.run.seed,
                                         .tensor = tensor_parallel(config, rank),
+                                        .recompute = config.recompute,
                                         .faults = rank.faults})),
       parameters_(model_.all_parameters()),
       buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
@@ -68,7 +69,8 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
                config.parallel.reduces_in_bf16 && dtype_ == at::kBFloat16),
       chunk_(model_.layers, reducer_, rank.faults,
              recomputation_plan(config.recompute,
-                                {.position = 1, .first_id = 0, .count = config.model.num_layers})),
+                                {.position = 1, .first_id = 0, .count = config.model.num_layers}),
+             config.recompute.shares_inputs ? &rank.group("tp") : nullptr),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loader_(config, data, batch_place(rank), gradient_type(dtype_), rank.faults),
       loss_scale_(config.run.precision, config.run.loss_scale) {
@@ -124,9 +126,9 @@ void RankTrainer::compute_gradients() {
 
 std::vector<Microbatch> RankTrainer::read_step(int64_t num_microbatches) const {
   const WorkSpan span(rank_.timeline, "read data");
+  const MomentScope moment("read data");
   return loader_.step(position_.consumed_samples, num_microbatches);
 }
-  const MomentScope moment("read data");
 
 // Every micro batch is seeded with one over the unmasked tokens of the *global* batch: the loss is
 // a mean over tokens, whatever the micro batches, the accumulation and the ranks. A batch without
@@ -170,9 +172,9 @@ std::string RankTrainer::norm_group() const {
 
 StepResult RankTrainer::apply_gradients() {
   const WorkSpan span(rank_.timeline, "apply gradients");
+  const MomentScope moment("apply gradients");
   StepResult result = sum_loss();
   result.loss_scale = loss_scale_.value();
-  const MomentScope moment("apply gradients");
   result.learning_rate = learning_rate(config_.learning_rate, position_.stepped_samples);
   result.gradient_norm = gradient_norm(norm_parameters(), rank_, norm_group()) / result.loss_scale;
   if (rank_.faults.has(Fault::kNormOfLocalGradient) && !reducer_.reduces_every_microbatch())
@@ -221,9 +223,9 @@ void RankTrainer::check_finite(const StepResult& result, bool is_finite) const {
 
 void RankTrainer::step_optimizer(const StepResult& result) {
   const WorkSpan span(rank_.timeline, "optimizer");
+  const MomentScope moment("optimizer");
   const double decay = weight_decay(config_.optimizer, position_.stepped_samples,
                                     run_samples(config_.run, config_.batch));
-  const MomentScope moment("optimizer");
   position_.stepped_samples += result.global_batch_size;
   const Communicator& owners = rank_.group("dp-cp");
   const bool skips =
@@ -259,9 +261,9 @@ ValidationResult RankTrainer::validate(const SampleSource& data) {
 ValidationResult RankTrainer::evaluate(const SampleSource& data, const EvaluationRange& range) {
   SEVENFOLD_CHECK(range.num_samples > 0, "an evaluation without samples");
   const WorkSpan span(rank_.timeline, "evaluate");
+  const MomentScope moment("evaluate");
   const BatchPlace place = batch_place(rank_);
   Config config = config_;
-  const MomentScope moment("evaluate");
   // Cyclic order reads other samples in other layouts; the figure is to be the same in all.
   config.data.loader = LoaderKind::kSingle;
   const SampleStream stream(config, data);

@@ -110,6 +110,7 @@ constexpr KeyRule kRules[] = {
     {"min_loss_scale", "at most initial_loss_scale"},
     {"fp4", "not with fp8"},
     {"fp32_residual_connection", "needs bf16 or fp16"},
+    {"distribute_saved_activations", "needs full, a method, tensor parallelism without sequence"},
     {"recompute_method", "full needs uniform or block; selective needs null"},
     {"recompute_num_layers", "full needs it (0: none); selective forbids it"},
     {"recompute_layer_ids", "layers below num_layers; needs full and method null"},

@@ -12,7 +12,6 @@ constexpr std::string_view kResume = "acts only when a checkpoint is loaded";
 constexpr std::string_view kMuon = "acts only with optimizer: muon";
 constexpr std::string_view kOffload = "acts only with an offloaded or low-precision optimizer";
 constexpr std::string_view kLow = "acts only in low precision";
-constexpr std::string_view kRecompute = "acts only with recompute_granularity";
 constexpr std::string_view kChecks = "checks and signals; runs are deterministic here";
 constexpr std::string_view kRuntime = "runtime of another program";
 constexpr std::string_view kLegacy = "a name without a meaning of its own";
@@ -94,12 +93,16 @@ constexpr KeyInfo kKeys[] = {
      "bf16 runs round gradients to bf16 for their sums over data-parallel ranks"},
     {"fp8", kString, "null", kNotYet, "8-bit floats"},
     {"fp4", kString, "null", kNotYet, "4-bit floats"},
+    {"distribute_saved_activations", kBool, "false", kActs,
+     "tensor-parallel ranks keep a share each of a recomputed layer's input"},
     {"recompute_granularity", kString, "null", kActs,
      "what backward computes again: whole layers or parts of them"},
     {"recompute_activations", kBool, "false", kActs, "older name of selective recomputation"},
     {"recompute_layer_ids", kAny, "null", kActs, "whole layers that run again, by number"},
     {"recompute_method", kString, "null", kActs,
      "whole layers that run again: all in groups (uniform), or the first of a stage (block)"},
+    {"recompute_modules", kAny, "null", kActs,
+     "selective: the parts of a layer that run again; null: core_attn"},
     {"recompute_num_layers", kInt, "null", kActs,
      "uniform: layers of a group, of which one input is kept; block: how many layers"},
     {"cpu_offloading_num_layers", kInt, "0", kNotYet, "activations on the host"},
@@ -147,9 +150,6 @@ constexpr KeyInfo kKeys[] = {
     {"num_layers_at_end_in_bf16", kInt, "1", kNoEffect, kLow},
     {"num_layers_at_start_in_bf16", kInt, "1", kNoEffect, kLow},
     {"te_rng_tracker", kBool, "false", kNoEffect, kLow},
-    {"distribute_saved_activations", kBool, "false", kNoEffect,
-     "recomputed layers keep their input as it is, whole or a part of the sequence"},
-    {"recompute_modules", kAny, "null", kNoEffect, kRecompute},
     {"check_for_large_grads", kBool, "false", kNoEffect, kChecks},
     {"check_for_spiky_loss", kBool, "false", kNoEffect, kChecks},
     {"check_weight_hash_across_dp_replicas_interval", kAny, "null", kNoEffect, kChecks},

@@ -12,6 +12,7 @@ constexpr const char* kGranularity = "recompute_granularity";
 constexpr const char* kMethod = "recompute_method";
 constexpr const char* kLayers = "recompute_num_layers";
 constexpr const char* kIds = "recompute_layer_ids";
+constexpr const char* kShares = "distribute_saved_activations";
 
 // recompute_activations is the older name of selective recomputation.
 std::string granularity(const Parameters& parameters) {
@@ -84,6 +85,25 @@ std::vector<int64_t> ascending(const std::vector<Value>& ids) {
   return numbers;
 }
 
+// Shares of inputs: only where ranks would otherwise keep the same one.
+void check_shares(const Parameters& parameters) {
+  if (!parameters.boolean(kShares)) return;
+  if (granularity(parameters) != "full" || parameters.is_null(kMethod))
+    refuse(parameters, kShares,
+           "shares out the inputs of recomputed layers; use recompute_granularity=full with "
+           "recompute_method=uniform or block, or distribute_saved_activations=false");
+  const int64_t ranks = parameters.integer("tensor_model_parallel_size");
+  if (ranks < 2)
+    refuse(parameters, kShares,
+           fmt::format("needs ranks that hold the same input, and tensor_model_parallel_size is "
+                       "{}; use distribute_saved_activations=false",
+                       ranks));
+  if (parameters.boolean("sequence_parallel"))
+    refuse(parameters, kShares,
+           "sequence_parallel=true shares the inputs out already; use "
+           "distribute_saved_activations=false");
+}
+
 RecomputeConfig whole_layers(const Parameters& parameters) {
   if (!parameters.is_null(kIds))
     return {.layers = RecomputedLayers::kNamed,
@@ -92,7 +112,28 @@ RecomputeConfig whole_layers(const Parameters& parameters) {
   if (num_layers == 0) return {};
   const bool is_uniform = parameters.string(kMethod) == "uniform";
   return {.layers = is_uniform ? RecomputedLayers::kUniform : RecomputedLayers::kBlock,
-          .num_layers = num_layers};
+          .num_layers = num_layers,
+          .shares_inputs = parameters.boolean(kShares)};
+}
+
+RecomputeConfig parts_of_layers(Parameters& parameters) {
+  const Value& modules = parameters.at("recompute_modules");
+  if (modules.is_null()) return {.core_attention = true};
+  RecomputeConfig config;
+  for (const Value& module : modules.list) {
+    if (module.text == "core_attn")
+      config.core_attention = true;
+    else if (module.text == "layernorm")
+      config.norms = true;
+    else if (module.text == "moe_act")
+      config.activation = true;
+    else if (module.text == "mlp")
+      config.feed_forward = true;
+    else
+      parameters.notice(fmt::format("{}: {} has no effect: the model has no such part",
+                                    parameters.where("recompute_modules"), module.text));
+  }
+  return config;
 }
 
 }  // namespace
@@ -104,22 +145,13 @@ void check_recomputation(const Parameters& parameters) {
   if (kind != "full" && !parameters.is_null(kIds))
     refuse(parameters, kIds, "needs recompute_granularity=full; set that, or use null");
   check_modules(parameters);
+  check_shares(parameters);
 }
 
 RecomputeConfig resolve_recomputation(Parameters& parameters) {
   const std::string kind = granularity(parameters);
   if (kind == "full") return whole_layers(parameters);
-  if (kind == "selective") {
-    const char* key =
-        parameters.boolean("recompute_activations") ? "recompute_activations" : kGranularity;
-    parameters.unsupported(
-        key, fmt::format("config: {}: recomputation of parts of a layer is not supported yet; use "
-                         "recompute_granularity=full with recompute_method and "
-                         "recompute_num_layers, or {}",
-                         parameters.where(key),
-                         key == kGranularity ? "recompute_granularity=null"
-                                             : "recompute_activations=false"));
-  }
+  if (kind == "selective") return parts_of_layers(parameters);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/nn/autograd.h"
+#include "sevenfold/nn/kept_input.h"
 #include "sevenfold/nn/linear.h"
 #include "sevenfold/parallel/tensor/columns.h"
 
@@ -15,8 +16,9 @@ using internal::variable_list;
 struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::vector<Parameter*>* weights, WeightGradients* gradients,
-                               const TensorParallel* tensor) {
-    context->save_for_backward({x});
+                               const TensorParallel* tensor,
+                               const WeightGradients::InputSource* again) {
+    internal::keep_input(context, x, *again);
     internal::save_pointer(context, "weights", *weights);
     internal::save_pointer(context, "gradients", *gradients);
     internal::save_pointer(context, "tensor", *tensor);
@@ -30,14 +32,13 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
         internal::saved_pointer<const std::vector<Parameter*>>(context, "weights");
     auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
     const auto& tensor = internal::saved_pointer<const TensorParallel>(context, "tensor");
-    const at::Tensor x = context->get_saved_variables()[0].detach();
     for (at::Tensor& dy : d_outputs) dy = dy.contiguous();
     const at::Tensor dx = linear_input_gradient(d_outputs, weights);
     Work sum = start_sum(dx, tensor);
     if (!tensor.overlap) sum.wait();
-    gradients.add(weights, std::move(d_outputs), [x] { return x; });
+    gradients.add(weights, std::move(d_outputs), internal::kept_input(context, gradients));
     sum.wait();
-    return {dx, at::Tensor(), at::Tensor(), at::Tensor()};
+    return {dx, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 
  private:
@@ -64,8 +65,9 @@ struct GatherFunction : torch::autograd::Function<GatherFunction> {
 std::vector<at::Tensor> column_parallel_linear(const at::Tensor& x,
                                                const std::vector<Parameter*>& weights,
                                                WeightGradients& gradients,
-                                               const TensorParallel& tensor) {
-  return ColumnParallelFunction::apply(x, &weights, &gradients, &tensor);
+                                               const TensorParallel& tensor,
+                                               const WeightGradients::InputSource& again) {
+  return ColumnParallelFunction::apply(x, &weights, &gradients, &tensor, &again);
 }
 
 at::Tensor gather_from_tp(const at::Tensor& y, const TensorParallel& tensor) {

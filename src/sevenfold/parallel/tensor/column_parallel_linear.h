@@ -16,12 +16,14 @@ namespace sevenfold {
 //
 //   x [N, D] whole;  weights[i] [F_i / n, D]  ->  y_i [N, F_i / n], this rank's columns
 //
-// Keeps x. Weights, gradients and tensor outlive the graph. With one rank: plain linear layers.
+// Keeps x, or with `again` only that, which gives x once more in backward. Weights, gradients and
+// tensor outlive the graph. With one rank: plain linear layers.
 // Source: Shoeybi et al. 2019 (Megatron-LM), section 3.
 std::vector<at::Tensor> column_parallel_linear(const at::Tensor& x,
                                                const std::vector<Parameter*>& weights,
                                                WeightGradients& gradients,
-                                               const TensorParallel& tensor);
+                                               const TensorParallel& tensor,
+                                               const WeightGradients::InputSource& again = {});
 
 // Columns y [N, F / n] of all ranks side by side (gather_output): [N, F]; for layers whose whole
 // output is needed. Backward takes this rank's columns of the gradient, which is the same on all.

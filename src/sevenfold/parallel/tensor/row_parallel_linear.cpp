@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "sevenfold/nn/autograd.h"
+#include "sevenfold/nn/kept_input.h"
 #include "sevenfold/nn/linear.h"
 #include "sevenfold/parallel/tensor/columns.h"
 
@@ -22,8 +23,9 @@ void sum_over_tp(const at::Tensor& y, const TensorParallel& tensor) {
 struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::vector<Parameter*>* weight, WeightGradients* gradients,
-                            const TensorParallel* tensor) {
-    context->save_for_backward({x});
+                            const TensorParallel* tensor,
+                            const WeightGradients::InputSource* again) {
+    internal::keep_input(context, x, *again);
     internal::save_pointer(context, "weight", *weight);
     internal::save_pointer(context, "gradients", *gradients);
     const at::Tensor y = linear_output(x, *weight->front());
@@ -34,10 +36,10 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const auto& weight = internal::saved_pointer<const std::vector<Parameter*>>(context, "weight");
     auto& gradients = internal::saved_pointer<WeightGradients>(context, "gradients");
-    const at::Tensor x = context->get_saved_variables()[0].detach();
     const at::Tensor dy = d_outputs[0].contiguous();
-    gradients.add(weight, {dy}, [x] { return x; });
-    return {linear_input_gradient({dy}, weight), at::Tensor(), at::Tensor(), at::Tensor()};
+    gradients.add(weight, {dy}, internal::kept_input(context, gradients));
+    return {linear_input_gradient({dy}, weight), at::Tensor(), at::Tensor(), at::Tensor(),
+            at::Tensor()};
   }
 };
 
@@ -67,8 +69,9 @@ struct ReduceFunction : torch::autograd::Function<ReduceFunction> {
 }  // namespace
 
 at::Tensor row_parallel_linear(const at::Tensor& x, const std::vector<Parameter*>& weight,
-                               WeightGradients& gradients, const TensorParallel& tensor) {
-  return RowParallelFunction::apply(x, &weight, &gradients, &tensor);
+                               WeightGradients& gradients, const TensorParallel& tensor,
+                               const WeightGradients::InputSource& again) {
+  return RowParallelFunction::apply(x, &weight, &gradients, &tensor, &again);
 }
 
 at::Tensor scatter_to_tp(const at::Tensor& x, const TensorParallel& tensor) {

@@ -15,10 +15,12 @@ namespace sevenfold {
 //
 //   x [N, F / n], this rank's columns;  weight [D, F / n]  ->  y [N, D] whole, on every rank
 //
-// weight: of one parameter (the list that backward keeps a pointer to). Keeps x. Weight, gradients
-// and tensor outlive the graph. A bias is added after the sum, once (nn/bias.h).
+// weight: of one parameter (the list that backward keeps a pointer to). Keeps x, or with `again`
+// only that, which gives x once more in backward. Weight, gradients and tensor outlive the graph. A
+// bias is added after the sum, once (nn/bias.h).
 at::Tensor row_parallel_linear(const at::Tensor& x, const std::vector<Parameter*>& weight,
-                               WeightGradients& gradients, const TensorParallel& tensor);
+                               WeightGradients& gradients, const TensorParallel& tensor,
+                               const WeightGradients::InputSource& again = {});
 
 // This rank's columns of an input that every rank has whole (input not split yet): x [N, F], result
 // [N, F / n]. Backward puts the columns' gradients of all ranks side by side.
