@@ -69,7 +69,7 @@ TEST_P(ShardedGradients, AreTheSumsOfWhatEachRankOwns) {
     reducer.begin_step();
     for (const double microbatch : {1.0, 10.0}) {
       const bool is_last = microbatch == 10.0;
-      reducer.begin_backward();
+      reducer.begin_backward({0, 3}, /*is_reduced=*/true);
       high->gradient().add_(microbatch);
       if (is_last || reducer.reduces_every_microbatch()) reducer.layer_complete(1);
       first->gradient().add_(at::arange(3, at::kDouble) * microbatch);
@@ -106,7 +106,7 @@ TEST(LentGradients, LiveWhileLayersAddToThem) {
     reducer.begin_step();
     EXPECT_EQ(lent(), 0);
     for (int microbatch = 0; microbatch < 2; ++microbatch) {
-      reducer.begin_backward();
+      reducer.begin_backward({0, 3}, /*is_reduced=*/true);
       EXPECT_EQ(lent(), 10);
       EXPECT_FALSE(middle->gradient().defined());
       reducer.layer_complete(2);
@@ -144,7 +144,7 @@ TEST_P(Bf16Sums, RoundEachPartAndTheSum) {
     std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kBFloat16, 1, GetParam());
     GradientReducer reducer(buckets, rank, GetParam(), /*sum_in_bf16=*/true);
     reducer.begin_step();
-    reducer.begin_backward();
+    reducer.begin_backward({0, 1}, /*is_reduced=*/true);
     only->gradient().add_(parts[static_cast<size_t>(rank.rank)]);
     reducer.layer_complete(0);
     reducer.finish();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "parity/pipeline_cases.h"
 #include "parity/tensor_cases.h"
 #include "parity/zero_cases.h"
 #include "sevenfold/dist/allocator.h"
@@ -70,6 +71,26 @@ VerifyReport verify_recomputed(FaultSet faults,
                        {.steps = 2, .faults = faults});
 }
 
+// Three layers on two stages, a table at both ends, B and W apart.
+VerifyReport verify_pipeline(FaultSet faults, const std::string& algorithm, int64_t dp = 1) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment =
+      testing::pipeline_experiment(directory, {.algorithm = algorithm,
+                                               .pp = 2,
+                                               .microbatches = 4,
+                                               .tied = true,
+                                               .cut = testing::StageCut::kUneven,
+                                               .dp = dp});
+  return verify_layout(proof_config(experiment.config), *experiment.data,
+                       {.steps = 2, .faults = faults});
+}
+
+bool is_of_pipelines(Fault fault) {
+  return fault == Fault::kQueuedWeightGradientsDropped || fault == Fault::kOwnersNotSummed ||
+         fault == Fault::kLayerLost || fault == Fault::kLossScaledTwice;
+}
+
 bool is_of_zero(Fault fault) {
   return fault == Fault::kShardNormNotSummed || fault == Fault::kLastShardNotUpdated ||
          fault == Fault::kWeightsNotGathered;
@@ -96,6 +117,7 @@ VerifyReport verify_with(Fault fault) {
   const FaultSet faults = FaultSet().enable(fault);
   if (is_of_tensor_parallelism(fault)) return verify_tensor(faults, /*sequence=*/true);
   if (is_of_zero(fault)) return verify_zero(faults, 1);
+  if (is_of_pipelines(fault)) return verify_pipeline(faults, "zb-h1");
   switch (fault) {
     case Fault::kRecomputeDropoutRedrawn:
       return verify_recomputed(faults);
@@ -110,16 +132,19 @@ VerifyReport verify_with(Fault fault) {
   }
 }
 
-enum class Rule { kLoss, kNorm, kGradient, kReplicas, kAxes };
+enum class Rule { kLayers, kLoss, kNorm, kGradient, kReplicas, kAxes };
 
 // The rule that sees the fault at its root. Most show in the gradients first and in the rest after.
 Rule rule_that_sees(Fault fault) {
   switch (fault) {
+    case Fault::kLayerLost:
+      return Rule::kLayers;
     case Fault::kLossNotSummed:
       return Rule::kLoss;
     case Fault::kTiedTableCountedTwice:
     case Fault::kShardNormNotSummed:
       return Rule::kNorm;
+    case Fault::kOwnersNotSummed:
     case Fault::kStartPerRank:
     case Fault::kReplicaNotUpdated:
     case Fault::kNormOfLocalGradient:
@@ -136,6 +161,8 @@ Rule rule_that_sees(Fault fault) {
 
 bool breaks(const VerifyReport& report, Rule rule) {
   switch (rule) {
+    case Rule::kLayers:
+      return !report.missing_parameter.empty();
     case Rule::kLoss:
       return report.max_loss_difference > report.tolerance;
     case Rule::kNorm:
@@ -211,6 +238,33 @@ TEST(RecomputedParts, DrawTheMasksOfTheFirstForward) {
   EXPECT_TRUE(verify(redrawn, {"layernorm", "moe_act", "mlp"}).pass);
 }
 
+// The norm sees a loss that is scaled twice, twins that go their own ways show as replicas, and a
+// sum that starts before the last W is a sum of less (field cases B04, B39, B37).
+TEST(PlantedFaultsInPipelines, AreCaughtUnderOtherSchedules) {
+  for (const char* algorithm : {"1f1b", "zbv-formatted", "dualpipe"}) {
+    EXPECT_TRUE(verify_pipeline({}, algorithm).pass) << algorithm;
+    const VerifyReport report =
+        verify_pipeline(FaultSet().enable(Fault::kLossScaledTwice), algorithm);
+    EXPECT_TRUE(breaks(report, Rule::kNorm)) << algorithm;
+    EXPECT_NEAR(report.steps[0].loss_reference, report.steps[0].loss_layout, 1e-9)
+        << "the loss of the first step, which does not show it";
+  }
+  EXPECT_TRUE(breaks(verify_pipeline(FaultSet().enable(Fault::kOwnersNotSummed), "dualpipe"),
+                     Rule::kReplicas));
+  for (const char* algorithm : {"zb-h1", "zbv-formatted"}) {
+    EXPECT_TRUE(verify_pipeline({}, algorithm, 2).pass) << algorithm;
+    for (const Fault fault : {Fault::kReduceBeforeLastMicrobatch, Fault::kNormOfLocalGradient})
+      EXPECT_FALSE(verify_pipeline(FaultSet().enable(fault), algorithm, 2).pass) << algorithm;
+    EXPECT_FALSE(
+        verify_pipeline(FaultSet().enable(Fault::kQueuedWeightGradientsDropped), algorithm).pass)
+        << algorithm;
+  }
+  for (const Fault fault : {Fault::kTiedTableCountedTwice, Fault::kTiedGradientDropped,
+                            Fault::kLossNotSummed, Fault::kStartPerRank})
+    EXPECT_FALSE(verify_pipeline(FaultSet().enable(fault), "1f1b").pass)
+        << FaultSet().enable(fault).to_string();
+}
+
 const auto kName = [](const auto& instance) {
   std::string name(instance.param.name);
   std::replace(name.begin(), name.end(), '-', '_');
@@ -221,8 +275,9 @@ INSTANTIATE_TEST_SUITE_P(WholeSequences, TensorFault, ::testing::ValuesIn(tensor
 
 // Without a fault the same experiments pass, so each failure above is the fault's.
 TEST(PlantedFaults, AreOffUnlessAskedFor) {
-  for (const VerifyReport& report : {verify_llama({}), verify_gpt({}), verify_recomputed({}),
-                                     verify_tensor({}, false), verify_tensor({}, true)})
+  for (const VerifyReport& report :
+       {verify_llama({}), verify_gpt({}), verify_recomputed({}), verify_pipeline({}, "zb-h1"),
+        verify_tensor({}, false), verify_tensor({}, true)})
     EXPECT_TRUE(report.pass) << report.failure();
 }
 

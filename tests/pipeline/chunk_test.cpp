@@ -81,7 +81,7 @@ TEST(Chunk, RefusesASecondForwardAndABackwardWithoutOne) {
 TEST(Chunk, EvaluationKeepsNothingAndAgreesWithTraining) {
   SmallLlama llama;
   const Microbatch microbatch = llama.microbatch(0);
-  const double loss = llama.chunk->evaluate(microbatch).item<double>();
+  const double loss = llama.chunk->evaluate(microbatch, {}).loss_sum.item<double>();
   EXPECT_TRUE(llama.chunk->idle());
   EXPECT_EQ(llama.chunk->loss_sum().item<double>(), 0.0);
   llama.chunk->forward(microbatch, {});

@@ -12,12 +12,15 @@ namespace {
 
 using testing::SmallLlama;
 
+StepTable table_of(const std::vector<Row>& rows, int64_t num_microbatches) {
+  return StepTable({.num_microbatches = num_microbatches, .rows = {rows}});
+}
+
 at::Tensor gradients_of(const std::vector<Row>& rows, int* reductions = nullptr) {
   SmallLlama llama([&](const at::Tensor&) {
     if (reductions) ++*reductions;
   });
-  execute(rows, *llama.chunk, *llama.reducer, {llama.microbatch(0), llama.microbatch(1)},
-          llama.rank);
+  execute(table_of(rows, 2), llama.pipeline_rank(), {llama.microbatch(0), llama.microbatch(1)});
   return llama.all_gradients();
 }
 
@@ -39,8 +42,8 @@ TEST(Execute, RefusesATableThatLeavesWorkUndone) {
                InternalError);
 }
 
-TEST(Execute, RefusesRowsOfOtherStages) {
-  EXPECT_THROW(gradients_of({{.op = Op::kForward, .stage = 1, .microbatch = 0}}), InternalError);
+TEST(Execute, RefusesRowsOfAChunkThatTheRankDoesNotHave) {
+  EXPECT_THROW(gradients_of({{.op = Op::kForward, .chunk = 1, .microbatch = 0}}), InternalError);
 }
 
 // A layer whose loss is given: 3 per trained token, but 9 in the micro batch with one.
@@ -65,7 +68,9 @@ TEST(Execute, WeighsLossesByTrainedTokens) {
     microbatches.push_back(llama.microbatch(static_cast<int64_t>(microbatches.size())));
     microbatches.back().trained_tokens = tokens;
   }
-  execute(one_f_one_b(1, 8).rows[0], chunk, *llama.reducer, microbatches, llama.rank);
+  PipelineRank on = llama.pipeline_rank();
+  on.chunks = {&chunk};
+  execute(StepTable(one_f_one_b(1, 8)), on, microbatches);
   EXPECT_NEAR(chunk.loss_sum().item<double>() / 126.0, 3.047619, 5e-7);
 }
 

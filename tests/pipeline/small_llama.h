@@ -9,6 +9,7 @@
 #include "sevenfold/param/flat_storage.h"
 #include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/chunk.h"
+#include "sevenfold/pipeline/executor.h"
 
 namespace sevenfold::testing {
 
@@ -77,6 +78,10 @@ struct SmallLlama {
     result.trained_tokens = 12;
     result.loss_seed = at::full({}, 1.0 / 24, fp64);
     return result;
+  }
+
+  PipelineRank pipeline_rank() {
+    return {.chunks = {chunk.get()}, .reducer = reducer.get(), .rank = &rank, .dtype = at::kDouble};
   }
 
   at::Tensor all_gradients() const {

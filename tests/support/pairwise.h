@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -29,30 +29,31 @@ inline std::vector<Combination> all_combinations(const std::vector<size_t>& leve
 // occurs: greedily the combination with the most pairs that are still missing.
 inline std::vector<Combination> pairwise_cover(const std::vector<Combination>& candidates) {
   using Pair = std::pair<std::pair<size_t, size_t>, std::pair<size_t, size_t>>;
-  const auto pairs_of = [](const Combination& combination) {
-    std::vector<Pair> pairs;
+  std::map<Pair, size_t> numbers;
+  std::vector<std::vector<size_t>> pairs_of;  // by candidate, as numbers
+  for (const Combination& combination : candidates) {
+    std::vector<size_t>& pairs = pairs_of.emplace_back();
     for (size_t a = 0; a < combination.size(); ++a)
       for (size_t b = a + 1; b < combination.size(); ++b)
-        pairs.push_back({{a, combination[a]}, {b, combination[b]}});
-    return pairs;
-  };
-  std::set<Pair> missing;
-  for (const Combination& candidate : candidates)
-    for (const Pair& pair : pairs_of(candidate)) missing.insert(pair);
+        pairs.push_back(
+            numbers.try_emplace({{a, combination[a]}, {b, combination[b]}}, numbers.size())
+                .first->second);
+  }
+  std::vector<size_t> is_missing(numbers.size(), 1);
   std::vector<Combination> chosen;
-  while (!missing.empty()) {
-    const Combination* best = nullptr;
-    size_t most = 0;
-    for (const Combination& candidate : candidates) {
+  for (size_t num_missing = numbers.size(); num_missing > 0;) {
+    size_t best = 0, most = 0;
+    for (size_t candidate = 0; candidate < candidates.size(); ++candidate) {
       size_t found = 0;
-      for (const Pair& pair : pairs_of(candidate)) found += missing.count(pair);
+      for (const size_t pair : pairs_of[candidate]) found += is_missing[pair];
       if (found > most) {
         most = found;
-        best = &candidate;
+        best = candidate;
       }
     }
-    for (const Pair& pair : pairs_of(*best)) missing.erase(pair);
-    chosen.push_back(*best);
+    for (const size_t pair : pairs_of[best]) is_missing[pair] = 0;
+    num_missing -= most;
+    chosen.push_back(candidates[best]);
   }
   return chosen;
 }

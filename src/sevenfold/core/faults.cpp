@@ -66,6 +66,14 @@ const std::vector<FaultInfo>& all_faults() {
        "with ZeRO each rank keeps the old weights of the others' shards"},
       {Fault::kRecomputeDropoutRedrawn, "recompute-dropout-redrawn",
        "a layer that runs forward again draws other dropout masks"},
+      {Fault::kQueuedWeightGradientsDropped, "weight-gradients-dropped",
+       "the weight gradients that one micro batch queued are lost"},
+      {Fault::kOwnersNotSummed, "owners-not-summed",
+       "copies of a table or a stage on two pipeline ranks keep their own gradients"},
+      {Fault::kLayerLost, "layer-lost",
+       "where stages hold unequal numbers of layers, the last of the largest is not built"},
+      {Fault::kLossScaledTwice, "loss-scaled-twice",
+       "with pipeline stages the loss is divided by the micro batches although the seed holds 1/N"},
   };
   return kFaults;
 }

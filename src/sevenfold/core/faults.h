@@ -47,7 +47,11 @@ enum class Fault : uint8_t {
   kShardNormNotSummed,     // with ZeRO the norm is that of one rank's shard
   kLastShardNotUpdated,    // with ZeRO the rank with the last shard skips its optimizer step
   kWeightsNotGathered,     // with ZeRO each rank goes on with the old weights of the others' shards
-  kRecomputeDropoutRedrawn,  // a layer that runs forward again draws other dropout masks
+  kRecomputeDropoutRedrawn,       // a layer that runs forward again draws other dropout masks
+  kQueuedWeightGradientsDropped,  // the weight gradients that one micro batch queued are lost
+  kOwnersNotSummed,  // copies of a table or a stage on two pipeline ranks keep their own gradients
+  kLayerLost,  // the last decoder layer of a stage that has one more than another is not built
+  kLossScaledTwice,  // with pipeline stages the seed is divided by the micro batches as well
 };
 
 struct FaultInfo {

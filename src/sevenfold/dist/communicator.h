@@ -18,6 +18,7 @@ class Work {
    public:
     virtual ~Operation() = default;
     virtual void wait() = 0;
+    virtual bool is_done() const = 0;
   };
   Work() = default;
   explicit Work(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {}
@@ -27,6 +28,8 @@ class Work {
     if (auto operation = std::move(operation_)) operation->wait();
   }
   bool pending() const { return operation_ != nullptr; }
+  // True once wait() would return at once; never blocks.
+  bool is_done() const { return operation_ == nullptr || operation_->is_done(); }
 
  private:
   std::unique_ptr<Operation> operation_;

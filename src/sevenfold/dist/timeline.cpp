@@ -31,8 +31,7 @@ std::vector<TimeSpan> Timeline::take() {
 
 WorkSpan::~WorkSpan() {
   if (timeline_ == nullptr) return;
-  std::string name = number_ < 0 ? std::string(name_) : fmt::format("{} {}", name_, number_);
-  timeline_->add({std::move(name), TimeSpan::Kind::kWork, start_s_, Timeline::now_s()});
+  timeline_->add({std::move(name_), TimeSpan::Kind::kWork, start_s_, Timeline::now_s()});
 }
 
 }  // namespace sevenfold

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sevenfold {
@@ -38,10 +39,9 @@ class Timeline {
 // Adds a span of work from its construction to its end; nothing without a timeline.
 class WorkSpan {
  public:
-  WorkSpan(Timeline* timeline, const char* name, int64_t number = -1)
+  WorkSpan(Timeline* timeline, std::string name)
       : timeline_(timeline),
-        name_(name),
-        number_(number),
+        name_(std::move(name)),
         start_s_(timeline != nullptr ? Timeline::now_s() : 0.0) {}
   ~WorkSpan();
   WorkSpan(const WorkSpan&) = delete;
@@ -49,8 +49,7 @@ class WorkSpan {
 
  private:
   Timeline* timeline_;
-  const char* name_;
-  int64_t number_;  // appended to the name; -1: none
+  std::string name_;
   double start_s_;
 };
 

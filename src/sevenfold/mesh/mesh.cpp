@@ -30,6 +30,15 @@ std::vector<RankGroup> pipeline_ends(const std::vector<RankGroup>& pipelines,
   return ends;
 }
 
+// The first rank of each pipeline with the last, the second with the last but one, and so on.
+std::vector<RankGroup> twins_of(const std::vector<RankGroup>& pipelines) {
+  std::vector<RankGroup> twins;
+  for (const RankGroup& pipeline : pipelines)
+    for (size_t r = 0; r < pipeline.ranks.size() / 2; ++r)
+      twins.push_back({"pp-twins", {pipeline.ranks[r], *(pipeline.ranks.rbegin() + r)}});
+  return twins;
+}
+
 // Each tensor-parallel group cut into runs of neighbours that hold the same slices.
 std::vector<RankGroup> copies_of(const std::vector<RankGroup>& tensor_groups, int64_t copies) {
   std::vector<RankGroup> runs;
@@ -145,6 +154,7 @@ std::vector<std::pair<std::string, std::vector<RankGroup>>> Mesh::standard_group
   const std::vector<RankGroup> pipelines = groups({kPp});
   result.emplace_back("embedding", pipeline_ends(pipelines, "embedding", true));
   result.emplace_back("position-embedding", pipeline_ends(pipelines, "position-embedding", false));
+  if (shape_.pp % 2 == 0) result.emplace_back("pp-twins", twins_of(pipelines));
   for (const auto& axes : kExpert) result.emplace_back(join_names(axes), groups(axes));
   return result;
 }

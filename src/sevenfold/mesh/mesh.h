@@ -36,7 +36,8 @@ class Mesh {
   // The member lists that a run creates eagerly, in a fixed order: name ("tp", "dp-cp", ...) and
   // groups. "tp-copies", the runs of tp_copies neighbours, only where that is above 1. "embedding"
   // holds the first and last rank of each pp group, "position-embedding" the first alone; these two
-  // leave the ranks of the middle stages out.
+  // leave the ranks of the middle stages out. "pp-twins" holds ranks r and P-1-r of each pp group,
+  // which have the same stages in bidirectional schedules; only where P is even.
   std::vector<std::pair<std::string, std::vector<RankGroup>>> standard_groups() const;
 
   int64_t num_nodes() const;

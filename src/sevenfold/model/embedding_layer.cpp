@@ -10,16 +10,20 @@
 namespace sevenfold {
 
 EmbeddingLayer::EmbeddingLayer(const ModelConfig& config, const ModelOptions& options,
-                               ParameterList& parameters)
+                               ParameterList& parameters, Parameter* tied_table)
     : Layer(0),
       tensor_(options.tensor),
       first_row_(first_vocabulary_row(config.vocab_size, options.tensor)),
-      tokens_(parameters.vocabulary_table("model.embed_tokens.weight", ParameterKind::kTable,
-                                          {config.vocab_size, config.hidden_size})),
+      tokens_(tied_table ? tied_table : declare_table(config, parameters)),
       dropout_(config.hidden_dropout, RandomOperation::kEmbeddingDropout, 0, options) {
   if (config.positions == PositionKind::kLearned)
     positions_ = parameters.whole_table("model.embed_positions.weight",
                                         {config.max_position_embeddings, config.hidden_size});
+}
+
+Parameter* EmbeddingLayer::declare_table(const ModelConfig& config, ParameterList& parameters) {
+  return parameters.vocabulary_table("model.embed_tokens.weight", ParameterKind::kTable,
+                                     {config.vocab_size, config.hidden_size});
 }
 
 LayerOutput EmbeddingLayer::forward(const LayerInput& input) const {

@@ -11,11 +11,14 @@ namespace sevenfold {
 // them, dropout.
 class EmbeddingLayer final : public Layer {
  public:
-  EmbeddingLayer(const ModelConfig& config, const ModelOptions& options, ParameterList& parameters);
+  // tied_table: where head and embedding have one, see declare_table; else null.
+  EmbeddingLayer(const ModelConfig& config, const ModelOptions& options, ParameterList& parameters,
+                 Parameter* tied_table);
+  // The table of tokens, added to the list.
+  static Parameter* declare_table(const ModelConfig& config, ParameterList& parameters);
 
   LayerOutput forward(const LayerInput& input) const override;
   std::vector<Parameter*> parameters() const override;
-  Parameter* token_table() const { return tokens_; }
 
  private:
   // Rows of the table, summed over the ranks that hold them: [B, T, D], or this rank's part.

@@ -5,6 +5,7 @@
 namespace sevenfold {
 
 Parameter* ParameterList::add(std::string name, ParameterKind kind, ShardSpec spec) {
+  spec.owners = owners_;
   parameters_.push_back(std::make_unique<Parameter>(std::move(name), kind, std::move(spec)));
   return parameters_.back().get();
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sevenfold/config/config.h"
@@ -34,6 +35,9 @@ class ParameterList {
  public:
   explicit ParameterList(const TensorParallel& tensor) : tensor_(tensor) {}
 
+  // Pipeline ranks that hold the parameters which follow (ShardSpec::owners).
+  void set_owners(std::vector<int64_t> owners) { owners_ = std::move(owners); }
+
   Parameter* add(std::string name, ParameterKind kind, ShardSpec spec);
   // NAME.weight [size] and, for LayerNorm, NAME.bias [size].
   Norm norm(const std::string& name, int64_t size, const ModelConfig& config, NormPlace place);
@@ -46,10 +50,12 @@ class ParameterList {
   Parameter* vocabulary_table(std::string name, ParameterKind kind, std::vector<int64_t> shape);
   Parameter* whole_table(std::string name, std::vector<int64_t> shape);
 
-  std::vector<std::unique_ptr<Parameter>> take() { return std::move(parameters_); }
+  // Those added since the last call.
+  std::vector<std::unique_ptr<Parameter>> take() { return std::exchange(parameters_, {}); }
 
  private:
   TensorParallel tensor_;
+  std::vector<int64_t> owners_ = {0};
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };
 

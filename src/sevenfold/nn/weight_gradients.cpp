@@ -7,6 +7,14 @@
 
 namespace sevenfold {
 
+void WeightGradients::begin(int64_t microbatch, BackwardPart part) {
+  microbatch_ = microbatch;
+  part_ = part;
+  if (!is_deferring()) return;
+  const bool is_first = queued_.try_emplace(microbatch).second;
+  SEVENFOLD_CHECK(is_first, "weight gradients of micro batch {} are queued already", microbatch);
+}
+
 void WeightGradients::add(const std::vector<Parameter*>& parameters,
                           std::vector<at::Tensor> d_outputs, InputSource input) {
   SEVENFOLD_CHECK_EQ(parameters.size(), d_outputs.size());
@@ -22,7 +30,9 @@ void WeightGradients::run(int64_t microbatch) {
   const auto found = queued_.find(microbatch);
   SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}",
                   microbatch);
-  for (const Products& products : found->second) run(products);
+  const bool is_dropped = faults_.has(Fault::kQueuedWeightGradientsDropped) && microbatch == 0;
+  if (!is_dropped)
+    for (const Products& products : found->second) run(products);
   queued_.erase(found);
 }
 

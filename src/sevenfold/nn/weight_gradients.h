@@ -23,11 +23,9 @@ class WeightGradients {
  public:
   explicit WeightGradients(FaultSet faults = {}) : faults_(faults) {}
 
-  // Says what the linear layers of the backward pass that follows do.
-  void begin(int64_t microbatch, BackwardPart part) {
-    microbatch_ = microbatch;
-    part_ = part;
-  }
+  // Says what the linear layers of the backward pass that follows do. With kInputOnly the micro
+  // batch waits for run() from here on, even if no layer queues anything.
+  void begin(int64_t microbatch, BackwardPart part);
   // Gives the input of a linear layer when the product is due: kept, or gathered again.
   using InputSource = std::function<at::Tensor()>;
   // gradient += d_output^T * input for each of the layers that read one input. input [N, D],
@@ -40,6 +38,9 @@ class WeightGradients {
   void run(int64_t microbatch);
   FaultSet faults() const { return faults_; }
   bool empty() const { return queued_.empty(); }
+  void clear() { queued_.clear(); }
+  // Micro batches that wait for run().
+  int64_t num_queued() const { return static_cast<int64_t>(queued_.size()); }
 
  private:
   struct Products {

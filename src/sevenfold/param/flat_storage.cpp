@@ -19,40 +19,90 @@ int64_t most_local_elements(const Parameter& parameter, const RankContext& rank)
   return local_slice(parameter.spec(), *rank.mesh, last).num_elements();
 }
 
-// Cuts the order of completion into buckets; storage comes afterwards.
-std::vector<Bucket> assign_buckets(const std::vector<std::vector<Parameter*>>& layers,
-                                   const RankContext& rank, int64_t bucket_elements) {
+using ParametersOfLayers = std::vector<std::vector<Parameter*>>;
+
+std::map<const Parameter*, int64_t> count_uses(const ParametersOfLayers& layers) {
   std::map<const Parameter*, int64_t> uses;
   for (const auto& layer : layers)
     for (const Parameter* parameter : layer) ++uses[parameter];
-
-  std::vector<Bucket> buckets, shared;
-  std::map<const Parameter*, size_t> shared_at;
-  Bucket open;
-  int64_t open_elements = 0;
-  for (auto layer = static_cast<int64_t>(layers.size()) - 1; layer >= 0; --layer) {
-    for (Parameter* parameter : layers[static_cast<size_t>(layer)]) {
-      if (uses[parameter] > 1) {
-        const auto [entry, is_new] = shared_at.try_emplace(parameter, shared.size());
-        if (is_new) shared.push_back({.parameters = {parameter}, .first_layer = layer});
-        shared[entry->second].last_layer = layer;
-        continue;
-      }
-      if (open.parameters.empty()) open.first_layer = layer;
-      open.parameters.push_back(parameter);
-      open.last_layer = layer;
-      open_elements += most_local_elements(*parameter, rank);
-    }
-    if (open_elements >= bucket_elements) {
-      buckets.push_back(std::move(open));
-      open = {};
-      open_elements = 0;
-    }
-  }
-  if (!open.parameters.empty()) buckets.push_back(std::move(open));
-  for (Bucket& bucket : shared) buckets.push_back(std::move(bucket));
-  return buckets;
+  return uses;
 }
+
+// Of the parameters of a chunk, those of a tied table aside: the table's are these and others.
+std::vector<int64_t> owners_of(const ParametersOfLayers& layers, const LayerRange& chunk) {
+  std::vector<int64_t> fewest;
+  for (int64_t layer = chunk.begin; layer < chunk.end; ++layer)
+    for (const Parameter* parameter : layers[static_cast<size_t>(layer)])
+      if (fewest.empty() || parameter->spec().owners.size() < fewest.size())
+        fewest = parameter->spec().owners;
+  return fewest;
+}
+
+// Cuts the order of completion into buckets; storage comes afterwards.
+class BucketCut {
+ public:
+  BucketCut(const ParametersOfLayers& layers, const RankContext& rank, int64_t bucket_elements)
+      : layers_(layers),
+        rank_(rank),
+        bucket_elements_(bucket_elements),
+        uses_(count_uses(layers)) {}
+
+  void add(const LayerRange& chunk) {
+    const std::vector<int64_t> owners = owners_of(layers_, chunk);
+    for (int64_t layer = chunk.end; layer-- > chunk.begin;) {
+      for (Parameter* parameter : layers_[static_cast<size_t>(layer)]) {
+        if (uses_[parameter] > 1 || parameter->spec().owners != owners)
+          add_alone(parameter, layer, chunk);
+        else
+          add_to_open(parameter, layer);
+      }
+      if (open_elements_ >= bucket_elements_) close();
+    }
+    if (!open_.parameters.empty()) close();
+  }
+
+  std::vector<Bucket> take() {
+    for (Bucket& bucket : alone_) buckets_.push_back(std::move(bucket));
+    return std::move(buckets_);
+  }
+
+ private:
+  void add_alone(Parameter* parameter, int64_t layer, const LayerRange& chunk) {
+    const auto [entry, is_new] = alone_at_.try_emplace(parameter, alone_.size());
+    if (is_new) alone_.push_back({.parameters = {parameter}, .first_layer = layer});
+    Bucket& bucket = alone_[entry->second];
+    bucket.first_layer = std::max(bucket.first_layer, layer);
+    bucket.last_layer = is_new ? layer : std::min(bucket.last_layer, layer);
+    std::vector<int64_t>& completing = bucket.completing_layers;
+    std::erase_if(completing,
+                  [&](int64_t other) { return other >= chunk.begin && other < chunk.end; });
+    completing.push_back(layer);
+  }
+
+  void add_to_open(Parameter* parameter, int64_t layer) {
+    if (open_.parameters.empty()) open_.first_layer = layer;
+    open_.parameters.push_back(parameter);
+    open_.last_layer = layer;
+    open_elements_ += most_local_elements(*parameter, rank_);
+  }
+
+  void close() {
+    open_.completing_layers = {open_.last_layer};
+    buckets_.push_back(std::move(open_));
+    open_ = {};
+    open_elements_ = 0;
+  }
+
+  const ParametersOfLayers& layers_;
+  const RankContext& rank_;
+  const int64_t bucket_elements_;
+  std::map<const Parameter*, int64_t> uses_;
+  std::vector<Bucket> buckets_;
+  std::vector<Bucket> alone_;
+  std::map<const Parameter*, size_t> alone_at_;
+  Bucket open_;
+  int64_t open_elements_ = 0;
+};
 
 at::Tensor allocate(MemoryCategory category, int64_t elements, at::ScalarType dtype) {
   const MemoryScope scope(category);
@@ -156,10 +206,15 @@ std::vector<int64_t> even_cut(int64_t elements, int64_t parts) {
 
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
-                                  int64_t bucket_elements, ZeroStage stage) {
+                                  int64_t bucket_elements, ZeroStage stage,
+                                  std::vector<LayerRange> chunks) {
   SEVENFOLD_CHECK(bucket_elements > 0);
-  std::vector<Bucket> buckets = assign_buckets(layers, rank, bucket_elements);
+  if (chunks.empty()) chunks.push_back({0, static_cast<int64_t>(layers.size())});
+  BucketCut buckets_of(layers, rank, bucket_elements);
+  for (const LayerRange& chunk : chunks) buckets_of.add(chunk);
+  std::vector<Bucket> buckets = buckets_of.take();
   for (Bucket& bucket : buckets) {
+    bucket.owner_group = owner_group(bucket.parameters.front()->spec());
     order_by_tensor_sum(bucket);
     bind_weights(bucket, rank, dtype);
     cut(bucket, rank, stage);

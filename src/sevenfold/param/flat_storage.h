@@ -37,6 +37,18 @@ struct Bucket {
   // highest and the lowest one, since backward walks the layers down.
   int64_t first_layer = 0;
   int64_t last_layer = 0;
+  // The layers after whose last backward the gradients are complete: last_layer alone, or for a
+  // table that several chunks of the rank read the lowest of each.
+  std::vector<int64_t> completing_layers;
+  // The group over which the gradients are summed after the data-parallel sum (owner_group), the
+  // same for all its parameters and cut in the same way on all owners; empty: none.
+  std::string owner_group;
+};
+
+// Layers begin .. end-1 of a rank's list.
+struct LayerRange {
+  int64_t begin = 0;
+  int64_t end = 0;
 };
 
 // What gradients are summed in: fp64 for fp64 weights, else fp32.
@@ -48,12 +60,15 @@ std::vector<int64_t> even_cut(int64_t elements, int64_t parts);
 
 // Lays out the parameters of a chunk's layers in buckets of at least `bucket_elements` elements, in
 // the order in which backward completes them (last layer first), and binds each parameter to its
-// views. A parameter used by several layers (a tied table) gets a bucket of its own, completed by
-// the lowest of them. layers[i]: parameters that layer i reads. dtype: of the weights. Bytes are
-// booked as parameters and gradients; in stage 2 the gradients are this rank's shard only.
+// views. A parameter used by several layers (a tied table) gets a bucket of its own, and so does
+// one with other owners than its chunk. layers[i]: parameters that layer i reads; chunks: the
+// layers of each chunk in that list, no bucket reaching over two (empty: all are one). dtype: of
+// the weights. Bytes are booked as parameters and gradients; in stage 2 the gradients are this
+// rank's shard only.
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
-                                  int64_t bucket_elements, ZeroStage stage = ZeroStage::kNone);
+                                  int64_t bucket_elements, ZeroStage stage = ZeroStage::kNone,
+                                  std::vector<LayerRange> chunks = {});
 
 // Stage 2: zeroed memory for the whole bucket's gradients, booked as communication, that the
 // parameters sum into until it is taken back.

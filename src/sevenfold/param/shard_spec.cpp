@@ -56,6 +56,13 @@ std::string tensor_sum_group(const ShardSpec& spec) {
   return "";
 }
 
+std::string owner_group(const ShardSpec& spec) {
+  if (spec.owners.size() < 2) return "";
+  SEVENFOLD_CHECK_EQ(spec.owners.size(), 2U);
+  // Of two owners, one the mirror image of the other, rank 0 goes with the last one.
+  return spec.owners.front() == 0 ? "embedding" : "pp-twins";
+}
+
 std::vector<std::string> replica_groups(const ShardSpec& spec) {
   std::string among_tp = "tp";
   for (const AxisPlacement& placement : spec.placements)
@@ -63,6 +70,7 @@ std::vector<std::string> replica_groups(const ShardSpec& spec) {
       among_tp = placement.copies > 1 ? "tp-copies" : "";
   std::vector<std::string> groups = {"dp-cp"};
   if (!among_tp.empty()) groups.push_back(among_tp);
+  if (spec.owners.size() > 1) groups.push_back(owner_group(spec));
   return groups;
 }
 

@@ -30,7 +30,8 @@ struct ShardSpec {
   MeshView view = MeshView::kDense;
   std::vector<AxisPlacement>
       placements;  // axes of the view that are not named replicate, gradients equal
-  std::vector<int64_t> owners = {0};  // pp coordinates; several: tied tables, DualPipe twins
+  // pp coordinates, ascending; two: a tied table with its ends on two ranks, twins of a stage.
+  std::vector<int64_t> owners = {0};
 
   int64_t num_elements() const;
 };
@@ -54,8 +55,12 @@ std::vector<Axis> gradient_sum_axes(const ShardSpec& spec);
 // where the gradient is complete or the tensor is not copied.
 std::string tensor_sum_group(const ShardSpec& spec);
 
-// The groups whose members hold the same bits of the parameter after every step: "dp-cp", and "tp"
-// or "tp-copies" where the tensor-parallel ranks, or some of them, hold copies.
+// The group of the ranks that hold this part of the tensor on other pipeline ranks, over which its
+// gradient is summed after the data-parallel sum: "embedding" or "pp-twins"; empty with one owner.
+std::string owner_group(const ShardSpec& spec);
+
+// The groups whose members hold the same bits of the parameter after every step: "dp-cp", the owner
+// group, and "tp" or "tp-copies" where the tensor-parallel ranks, or some of them, hold copies.
 std::vector<std::string> replica_groups(const ShardSpec& spec);
 
 // Whether this rank counts its elements in a sum over the model-parallel group (all axes but dp and

@@ -72,11 +72,13 @@ Boundary Segment::input_gradients() const {
 }
 
 Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-             FaultSet faults, RecomputationPlan recomputation, Communicator* input_sharers)
+             FaultSet faults, RecomputationPlan recomputation, Communicator* input_sharers,
+             int64_t first_layer)
     : layers_(layers),
       reducer_(reducer),
       recomputation_(std::move(recomputation)),
       input_sharers_(input_sharers),
+      first_layer_(first_layer),
       weight_gradients_(faults) {
   recomputation_.resize(layers_.size());
   reset_loss();
@@ -87,9 +89,9 @@ void Chunk::reset_loss() {
 }
 
 Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
-  std::vector<Segment>& segments = segments_[microbatch.index];
-  SEVENFOLD_CHECK(segments.empty(), "micro batch {} ran forward already", microbatch.index);
-  segments.resize(layers_.size());
+  const auto [kept, is_first] = segments_.try_emplace(microbatch.index, layers_.size());
+  SEVENFOLD_CHECK(is_first, "micro batch {} ran forward already", microbatch.index);
+  std::vector<Segment>& segments = kept->second;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const MomentScope moment(layers_[i]->index());
     const LayerInput input = input_of_layer(boundary, microbatch);
@@ -107,15 +109,18 @@ Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, Backwa
                          bool gradients_complete) {
   const auto kept = segments_.find(microbatch.index);
   SEVENFOLD_CHECK(kept != segments_.end(), "micro batch {} has not run forward", microbatch.index);
+  SEVENFOLD_CHECK(part == BackwardPart::kFull || !gradients_complete,
+                  "weight gradients that wait for their W are not complete");
   std::vector<Segment>& segments = kept->second;
   weight_gradients_.begin(microbatch.index, part);
+  reducer_.begin_backward(layers_of_rank(), gradients_complete);
   for (size_t i = layers_.size(); i-- > 0;) {
     const MomentScope moment(layers_[i]->index());
     if (!segments[i].has_graph()) run_forward_again(segments, i, microbatch);
     segments[i].backward(d_output);
     d_output = segments[i].input_gradients();
     segments.pop_back();  // frees the layer's activations
-    if (gradients_complete) reducer_.layer_complete(static_cast<int64_t>(i));
+    if (gradients_complete) complete(i);
   }
   segments_.erase(kept);
   return d_output;
@@ -141,15 +146,21 @@ void Chunk::run_forward_again(std::vector<Segment>& segments, size_t last,
 }
 
 void Chunk::backward_weights(const Microbatch& microbatch, bool gradients_complete) {
+  reducer_.begin_backward(layers_of_rank(), /*is_reduced=*/false);
   weight_gradients_.run(microbatch.index);
   if (!gradients_complete) return;
-  for (size_t i = layers_.size(); i-- > 0;) reducer_.layer_complete(static_cast<int64_t>(i));
+  for (size_t i = layers_.size(); i-- > 0;) complete(i);
 }
 
-at::Tensor Chunk::evaluate(const Microbatch& microbatch) {
+void Chunk::abandon() {
+  segments_.clear();
+  weight_gradients_.clear();
+}
+
+Chunk::Evaluation Chunk::evaluate(const Microbatch& microbatch, Boundary boundary) {
   const at::NoGradGuard no_graph;
   at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
-  LayerInput input{.boundary = {},
+  LayerInput input{.boundary = std::move(boundary),
                    .anchor = at::zeros({1}, microbatch.mask_BT.options()),
                    .microbatch = &microbatch,
                    .weight_gradients = &weight_gradients_};
@@ -158,7 +169,7 @@ at::Tensor Chunk::evaluate(const Microbatch& microbatch) {
     for (const LossRoot& loss : output.losses) sum = sum + loss.value;
     input.boundary = output.boundary;
   }
-  return sum;
+  return {input.boundary, sum};
 }
 
 }  // namespace sevenfold

@@ -38,34 +38,54 @@ class Segment {
 };
 
 // A list of layers that runs forward and backward one layer's graph at a time. Belongs to one rank.
+// Without layers it hands on what it gets.
 class Chunk {
  public:
   // Layers and reducer outlive the chunk. input_sharers: ranks that keep a share each of the inputs
-  // of recomputed layers; null: every rank keeps them whole.
+  // of recomputed layers; null: every rank keeps them whole. first_layer: number of its first layer
+  // on the rank, as the reducer counts.
   Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
         FaultSet faults, RecomputationPlan recomputation = {},
-        Communicator* input_sharers = nullptr);
+        Communicator* input_sharers = nullptr, int64_t first_layer = 0);
 
   // Keeps a segment per layer until backward (of recomputed layers, the input of each group).
   // Returns what the next stage gets, and adds the sum of token losses to loss_sum().
   Boundary forward(const Microbatch& microbatch, Boundary boundary);
   // Walks the layers down; recomputed ones run forward again first. gradients_complete: no later
   // row of the schedule adds to this chunk's weight gradients, so their reduction starts layer by
-  // layer. Returns the gradient for the stage before.
+  // layer. Never so with kInputOnly. Returns the gradient for the stage before.
   Boundary backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                     bool gradients_complete);
   // The weight gradients that backward with kInputOnly left.
   void backward_weights(const Microbatch& microbatch, bool gradients_complete);
-  // Forward without keeping anything: sum of the token losses, fp64 scalar.
-  at::Tensor evaluate(const Microbatch& microbatch);
+  // Forward without keeping anything.
+  struct Evaluation {
+    Boundary boundary;    // what the next stage gets
+    at::Tensor loss_sum;  // sum of the token losses, fp64 scalar
+  };
+  Evaluation evaluate(const Microbatch& microbatch, Boundary boundary);
 
   // Sum of token losses of the forwards since the last reset, fp64 scalar.
   const at::Tensor& loss_sum() const { return loss_sum_; }
   void reset_loss();
   // True when nothing is kept for a backward pass: the state between steps.
   bool idle() const { return segments_.empty() && weight_gradients_.empty(); }
+  // Micro batches whose activations are kept, for B, W or both.
+  int64_t num_microbatches_kept() const {
+    return static_cast<int64_t>(segments_.size()) + num_microbatches_queued();
+  }
+  // Of them those that wait for backward_weights.
+  int64_t num_microbatches_queued() const { return weight_gradients_.num_queued(); }
+  // Drops all of it: for a step that ends early.
+  void abandon();
 
  private:
+  LayerRange layers_of_rank() const {
+    return {first_layer_, first_layer_ + static_cast<int64_t>(layers_.size())};
+  }
+  void complete(size_t layer) {
+    reducer_.layer_complete(first_layer_ + static_cast<int64_t>(layer));
+  }
   LayerInput input_of_layer(const Boundary& boundary, const Microbatch& microbatch);
   // Builds the graphs of the recomputed layers from the start of the group to its end, `last`.
   void run_forward_again(std::vector<Segment>& segments, size_t last, const Microbatch& microbatch);
@@ -74,6 +94,7 @@ class Chunk {
   GradientReducer& reducer_;
   RecomputationPlan recomputation_;
   Communicator* input_sharers_;
+  int64_t first_layer_;
   WeightGradients weight_gradients_;
   std::map<int64_t, std::vector<Segment>> segments_;  // by micro batch, one per layer
   at::Tensor loss_sum_;

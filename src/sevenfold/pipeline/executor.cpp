@@ -1,23 +1,19 @@
 #include "sevenfold/pipeline/executor.h"
 
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "sevenfold/core/error.h"
 #include "sevenfold/dist/timeline.h"
+#include "sevenfold/pipeline/stage_links.h"
 
 namespace sevenfold {
 namespace {
 
-bool reduces_after(const std::vector<Row>& rows, size_t position, FaultSet faults) {
-  if (faults.has(Fault::kNormOfLocalGradient)) return false;  // the trainer sums after the norm
-  if (!faults.has(Fault::kReduceBeforeLastMicrobatch)) return completes_gradients(rows, position);
-  // Planted: at the last but one backward, where there is one.
-  const std::vector<Row> but_last(rows.begin(), rows.end() - 1);
-  return position < but_last.size() && completes_gradients(but_last, position);
-}
-
 const char* span_name(Op op) {
   switch (op) {
-    case Op::kForwardBackward:
-      return "forward and backward";
     case Op::kForward:
       return "forward";
     case Op::kBackward:
@@ -26,44 +22,180 @@ const char* span_name(Op op) {
       return "backward input";
     case Op::kBackwardWeight:
       return "backward weight";
+    case Op::kForwardBackward:
+      break;
   }
-  return "";
+  raise<InternalError>("a pass is forward or backward");
 }
+
+bool adds_gradients(const Row& row, int64_t chunk) {
+  if (row.op == Op::kForwardBackward) return row.backward.chunk == chunk;
+  return (row.op == Op::kBackward || row.op == Op::kBackwardWeight) && row.chunk == chunk;
+}
+
+class ScheduleRun {
+ public:
+  ScheduleRun(const StepTable& table, const PipelineRank& on,
+              const std::vector<Microbatch>& microbatches)
+      : table_(table),
+        on_(on),
+        microbatches_(microbatches),
+        at_(static_cast<size_t>(on.rank->coordinates[static_cast<size_t>(Axis::kPp)])),
+        links_(table.schedule.num_ranks() > 1 ? &on.rank->group("pp") : nullptr, on.sends_block) {
+    SEVENFOLD_CHECK_EQ(static_cast<int64_t>(on.chunks.size()), table.schedule.num_chunks());
+  }
+  // A step that ends early leaves no activation and no queued weight gradient behind.
+  ~ScheduleRun() {
+    for (Chunk* chunk : on_.chunks) chunk->abandon();
+  }
+  ScheduleRun(const ScheduleRun&) = delete;
+  ScheduleRun& operator=(const ScheduleRun&) = delete;
+
+  Execution run() {
+    for (const Action& action : table_.actions[at_]) {
+      const Transfer& transfer = action.transfer;
+      switch (action.kind) {
+        case Action::Kind::kSend:
+          links_.send(transfer, action.peer);
+          break;
+        case Action::Kind::kReceive:
+          links_.receive(transfer, action.peer, buffer_for(transfer));
+          break;
+        case Action::Kind::kCompute:
+          run_row(action.position);
+      }
+    }
+    links_.finish();
+    for (const Chunk* chunk : on_.chunks)
+      SEVENFOLD_CHECK(chunk->idle(), "the schedule leaves work undone");
+    return done_;
+  }
+
+ private:
+  const std::vector<Row>& rows() const { return table_.schedule.rows[at_]; }
+  const Microbatch& microbatch(int64_t index) const {
+    return microbatches_.at(static_cast<size_t>(index));
+  }
+
+  at::Tensor buffer_for(const Transfer& transfer) const {
+    const int64_t samples = microbatch(transfer.microbatch).inputs_BT.size(0);
+    return at::empty({samples, on_.boundary_tokens, on_.boundary_hidden},
+                     at::TensorOptions().dtype(on_.dtype));
+  }
+
+  // An overlapped cell runs its forward, then its backward.
+  void run_row(size_t position) {
+    for (const Pass& pass : passes_of(rows()[position])) {
+      const Boundary input = input_of(pass);
+      const double start_s = Timeline::now_s();
+      const Boundary output = timed(pass, input, position);
+      note_time(start_s, Timeline::now_s());
+      hand_on(pass, output);
+      if (pass.op == Op::kForward) note_activations();
+    }
+  }
+
+  Boundary input_of(const Pass& pass) {
+    const bool is_forward = pass.op == Op::kForward;
+    if (pass.op == Op::kBackwardWeight) return {};
+    const int64_t from = is_forward ? pass.stage - 1 : pass.stage + 1;
+    if (from < 0 || from == table_.schedule.num_stages) return {};
+    return {links_.take({!is_forward, from, pass.stage, pass.microbatch, pass.flow})};
+  }
+
+  Boundary timed(const Pass& pass, const Boundary& input, size_t position) {
+    const WorkSpan span(on_.rank->timeline,
+                        on_.rank->timeline == nullptr ? std::string() : name_of(pass));
+    const MomentScope moment(span_name(pass.op), pass.microbatch);
+    return run_pass(pass, input, position);
+  }
+
+  std::string name_of(const Pass& pass) const {
+    const std::string name = fmt::format("{} {}", span_name(pass.op), pass.microbatch);
+    if (table_.schedule.num_stages == 1) return name;
+    return fmt::format("{} stage {} chunk {}", name, pass.stage, pass.chunk);
+  }
+
+  Boundary run_pass(const Pass& pass, const Boundary& input, size_t position) {
+    const auto number = static_cast<size_t>(pass.chunk);
+    SEVENFOLD_CHECK(number < on_.chunks.size(), "chunk {} of {}", number, on_.chunks.size());
+    Chunk& chunk = *on_.chunks[number];
+    const Microbatch& on_batch = microbatch(pass.microbatch);
+    switch (pass.op) {
+      case Op::kForward:
+        return on_batch.is_training ? chunk.forward(on_batch, input)
+                                    : evaluate(chunk, on_batch, input);
+      case Op::kBackward:
+        return chunk.backward(on_batch, input, BackwardPart::kFull,
+                              is_reduced(chunk, pass, position));
+      case Op::kBackwardInput:
+        return chunk.backward(on_batch, input, BackwardPart::kInputOnly, false);
+      default:
+        chunk.backward_weights(on_batch, is_reduced(chunk, pass, position));
+        return {};
+    }
+  }
+
+  Boundary evaluate(Chunk& chunk, const Microbatch& on_batch, const Boundary& input) {
+    const Chunk::Evaluation evaluation = chunk.evaluate(on_batch, input);
+    at::Tensor& sum = done_.evaluation_loss;
+    sum = sum.defined() ? sum + evaluation.loss_sum : evaluation.loss_sum;
+    return evaluation.boundary;
+  }
+
+  // Whether the sums over the ranks start with this pass. In ZeRO-2 with all of them, unless weight
+  // gradients of other micro batches still wait in the same memory.
+  bool is_reduced(const Chunk& chunk, const Pass& pass, size_t position) const {
+    const FaultSet faults = on_.rank->faults;
+    if (on_.reducer->reduces_every_microbatch())
+      return chunk.num_microbatches_queued() == (pass.op == Op::kBackwardWeight ? 1 : 0);
+    if (faults.has(Fault::kNormOfLocalGradient)) return false;  // the trainer sums after the norm
+    if (!faults.has(Fault::kReduceBeforeLastMicrobatch)) return table_.completes[at_][position];
+    return is_last_but_one(pass.chunk, position);
+  }
+
+  // Planted: the last but one row that adds to the chunk's gradients, where there is one.
+  bool is_last_but_one(int64_t chunk, size_t position) const {
+    return std::count_if(rows().begin() + static_cast<int64_t>(position) + 1, rows().end(),
+                         [&](const Row& row) { return adds_gradients(row, chunk); }) == 1;
+  }
+
+  void hand_on(const Pass& pass, const Boundary& output) {
+    const bool is_forward = pass.op == Op::kForward;
+    if (pass.op == Op::kBackwardWeight) return;
+    const int64_t to = is_forward ? pass.stage + 1 : pass.stage - 1;
+    if (to < 0 || to == table_.schedule.num_stages) return;
+    links_.put({!is_forward, pass.stage, to, pass.microbatch, pass.flow}, output.hidden_BTD);
+  }
+
+  void note_time(double start_s, double end_s) {
+    if (done_.busy_s == 0.0) done_.first_start_s = start_s;
+    done_.last_end_s = end_s;
+    done_.busy_s += end_s - start_s;
+  }
+
+  void note_activations() {
+    int64_t kept = 0;
+    for (const Chunk* chunk : on_.chunks) kept += chunk->num_microbatches_kept();
+    const Schedule& schedule = table_.schedule;
+    const double share =
+        static_cast<double>(schedule.num_ranks()) / static_cast<double>(schedule.num_stages);
+    done_.peak_activation = std::max(done_.peak_activation, static_cast<double>(kept) * share);
+  }
+
+  const StepTable& table_;
+  const PipelineRank& on_;
+  const std::vector<Microbatch>& microbatches_;
+  const size_t at_;
+  StageLinks links_;
+  Execution done_;
+};
 
 }  // namespace
 
-void execute(const std::vector<Row>& rows, Chunk& chunk, GradientReducer& reducer,
-             const std::vector<Microbatch>& microbatches, const RankContext& rank) {
-  for (size_t position = 0; position < rows.size(); ++position) {
-    const Row& row = rows[position];
-    SEVENFOLD_CHECK(row.stage == 0 && row.chunk == 0, "stage {} chunk {}", row.stage, row.chunk);
-    const Microbatch& microbatch = microbatches.at(static_cast<size_t>(row.microbatch));
-    const bool complete =
-        reducer.reduces_every_microbatch() || reduces_after(rows, position, rank.faults);
-    const WorkSpan span(rank.timeline, span_name(row.op), row.microbatch);
-    const MomentScope moment(span_name(row.op), row.microbatch);
-    switch (row.op) {
-      case Op::kForwardBackward:
-        SEVENFOLD_CHECK(false, "an overlapped cell works on two chunks, this rank has one");
-        break;
-      case Op::kForward:
-        chunk.forward(microbatch, {});
-        break;
-      case Op::kBackward:
-        reducer.begin_backward();
-        chunk.backward(microbatch, {}, BackwardPart::kFull, complete);
-        break;
-      case Op::kBackwardInput:
-        SEVENFOLD_CHECK(!reducer.reduces_every_microbatch(),
-                        "a split backward needs gradients that outlive it");
-        chunk.backward(microbatch, {}, BackwardPart::kInputOnly, false);
-        break;
-      case Op::kBackwardWeight:
-        chunk.backward_weights(microbatch, complete);
-        break;
-    }
-  }
-  SEVENFOLD_CHECK(chunk.idle(), "the schedule leaves work undone");
+Execution execute(const StepTable& table, const PipelineRank& on,
+                  const std::vector<Microbatch>& microbatches) {
+  return ScheduleRun(table, on, microbatches).run();
 }
 
 }  // namespace sevenfold

@@ -28,11 +28,12 @@ double layer_flops_per_token(const ModelConfig& model) {
 }
 
 int64_t num_recomputed_layers(const Config& config) {
-  const int64_t stage_layers = config.model.num_layers / config.mesh.pp;
+  std::vector<StageLayers> stages = config.pipeline.stages;
+  if (stages.empty()) stages = {{.num_layers = config.model.num_layers}};
   int64_t count = 0;
-  for (int64_t stage = 0; stage < config.mesh.pp; ++stage) {
+  for (const StageLayers& stage : stages) {
     const RecomputationPlan plan = recomputation_plan(
-        config.recompute, {.first_id = stage * stage_layers, .count = stage_layers});
+        config.recompute, {.first_id = stage.first_layer, .count = stage.num_layers});
     count +=
         std::count_if(plan.begin(), plan.end(), [](const auto& from) { return from.has_value(); });
   }

@@ -11,6 +11,22 @@
 
 namespace sevenfold {
 
+namespace {
+
+// Of one rank for each pipeline coordinate, together.
+double local_parameters(const Config& config) {
+  const int64_t tp = config.mesh.tp;
+  if (config.mesh.pp == 1) return static_cast<double>(max_local_parameters(config.model, tp));
+  double parameters = 0.0;
+  for (const StageLayers& stage : config.pipeline.stages)
+    parameters += static_cast<double>(max_local_parameters(config.model, tp, stage));
+  const bool has_twins = static_cast<int64_t>(config.pipeline.stages.size()) <
+                         config.mesh.pp * config.pipeline.num_chunks;
+  return has_twins ? 2.0 * parameters : parameters;
+}
+
+}  // namespace
+
 double resident_bytes(const Config& config) {
   const at::ScalarType type = model_dtype(config.run.precision);
   const auto weight = static_cast<double>(c10::elementSize(type));
@@ -20,9 +36,9 @@ double resident_bytes(const Config& config) {
   const ZeroStage stage = config.parallel.zero;
   const auto of_states =
       static_cast<double>(optimizer_state_bytes(config.optimizer, config.run.precision));
-  return static_cast<double>(max_local_parameters(config.model, config.mesh.tp)) *
-         (weight * ranks + full * (stage == ZeroStage::kGradients ? owners : ranks) +
-          of_states * (stage == ZeroStage::kNone ? ranks : owners));
+  const double per_rank = local_parameters(config) / static_cast<double>(config.mesh.pp);
+  return per_rank * (weight * ranks + full * (stage == ZeroStage::kGradients ? owners : ranks) +
+                     of_states * (stage == ZeroStage::kNone ? ranks : owners));
 }
 
 void check_fits_machine(const Config& config) {

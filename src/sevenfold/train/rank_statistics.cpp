@@ -7,7 +7,8 @@
 namespace sevenfold {
 namespace {
 
-constexpr int64_t kStatistics = 3 + kNumMemoryCategories;
+constexpr int64_t kNumbers = 6;
+constexpr int64_t kStatistics = kNumbers + kNumMemoryCategories;
 
 }  // namespace
 
@@ -18,7 +19,10 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
   values[0] = static_cast<double>(mine.stop);
   values[1] = mine.blocked_s;
   values[2] = mine.peak_bytes;
-  std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + 3);
+  values[3] = mine.first_start_s;
+  values[4] = mine.last_end_s;
+  values[5] = mine.busy_s;
+  std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + kNumbers);
   Communicator& world = rank.group("world");
   const at::Tensor output = at::empty({world.size() * kStatistics}, fp64);
   world.all_gather(output, input).wait();
@@ -29,20 +33,38 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
     statistics.stop = static_cast<StopReason>(static_cast<int>(gathered[0]));
     statistics.blocked_s = gathered[1];
     statistics.peak_bytes = gathered[2];
-    std::copy(gathered + 3, gathered + kStatistics, statistics.peak_by_category.begin());
+    statistics.first_start_s = gathered[3];
+    statistics.last_end_s = gathered[4];
+    statistics.busy_s = gathered[5];
+    std::copy(gathered + kNumbers, gathered + kStatistics, statistics.peak_by_category.begin());
     gathered += kStatistics;
   }
   return all;
 }
 
-RankStatistics statistics_of(const RankContext& rank, StopReason stop, double blocked_before_s) {
+RankStatistics statistics_of(const RankContext& rank, StopReason stop, double blocked_before_s,
+                             const Execution& execution) {
   RankStatistics statistics{.stop = stop,
                             .blocked_s = rank.traffic.total().seconds_blocked - blocked_before_s,
+                            .first_start_s = execution.first_start_s,
+                            .last_end_s = execution.last_end_s,
+                            .busy_s = execution.busy_s,
                             .peak_bytes = static_cast<double>(rank.memory.peak_total())};
   const auto at_peak = rank.memory.at_peak();
   std::transform(at_peak.begin(), at_peak.end(), statistics.peak_by_category.begin(),
                  [](int64_t bytes) { return static_cast<double>(bytes); });
   return statistics;
+}
+
+double bubble_rate(const std::vector<RankStatistics>& all) {
+  double first = all.front().first_start_s, last = all.front().last_end_s, busy = 0.0;
+  for (const RankStatistics& rank : all) {
+    first = std::min(first, rank.first_start_s);
+    last = std::max(last, rank.last_end_s);
+    busy += rank.busy_s;
+  }
+  const double time = (last - first) * static_cast<double>(all.size());
+  return time > 0.0 ? 1.0 - busy / time : 0.0;
 }
 
 PeakMemory fullest_rank(const std::vector<RankStatistics>& all) {

@@ -13,9 +13,7 @@
 #include "sevenfold/optim/learning_rate.h"
 #include "sevenfold/parallel/data/weight_gather.h"
 #include "sevenfold/param/start_values.h"
-#include "sevenfold/pipeline/executor.h"
 #include "sevenfold/pipeline/recomputation.h"
-#include "sevenfold/schedule/generators/one_f_one_b.h"
 #include "sevenfold/train/token_loss.h"
 
 namespace sevenfold {
@@ -37,6 +35,10 @@ BatchPlace batch_place(const RankContext& rank) {
   return {rank.coordinates[static_cast<size_t>(Axis::kDp)], rank.mesh->shape().dp};
 }
 
+int64_t pipeline_coordinate(const RankContext& rank) {
+  return rank.coordinates[static_cast<size_t>(Axis::kPp)];
+}
+
 }  // namespace
 
 at::ScalarType model_dtype(Precision precision) {
@@ -53,27 +55,39 @@ at::ScalarType model_dtype(Precision precision) {
   raise<InternalError>("train: unknown precision {}", static_cast<int>(precision));
 }
 
-RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankContext& rank)
+RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankContext& rank,
+                         std::shared_ptr<const PipelineTables> tables)
     : config_(config),
       rank_(rank),
       dtype_(model_dtype(config.run.precision)),
-      model_(build_model(config.model, {.dtype = dtype_,
-                                        .seed = config.run.seed,
-                                        .tensor = tensor_parallel(config, rank),
-                                        .recompute = config.recompute,
-                                        .faults = rank.faults})),
-      parameters_(model_.all_parameters()),
-      buckets_(build_buckets(model_.layer_parameters(), rank, dtype_,
-                             config.run.gradient_bucket_elements, config.parallel.zero)),
+      tables_(tables ? std::move(tables) : std::make_shared<const PipelineTables>(config)),
+      stages_(tables_->rank_stages(pipeline_coordinate(rank), rank.faults)),
+      parts_(build_stages(config.model,
+                          {.dtype = dtype_,
+                           .seed = config.run.seed,
+                           .tensor = tensor_parallel(config, rank),
+                           .recompute = config.recompute,
+                           .faults = rank.faults},
+                          stages_.stages)),
+      parameters_(parameters_of(parts_)),
+      buckets_(build_buckets(layer_parameters_of(parts_), rank, dtype_,
+                             config.run.gradient_bucket_elements, config.parallel.zero,
+                             layer_ranges(parts_))),
       reducer_(buckets_, rank, config.parallel.zero,
                config.parallel.reduces_in_bf16 && dtype_ == at::kBFloat16),
-      chunk_(model_.layers, reducer_, rank.faults,
-             recomputation_plan(config.recompute,
-                                {.position = 1, .first_id = 0, .count = config.model.num_layers}),
-             config.recompute.shares_inputs ? &rank.group("tp") : nullptr),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loader_(config, data, batch_place(rank), gradient_type(dtype_), rank.faults),
       loss_scale_(config.run.precision, config.run.loss_scale) {
+  for (const size_t part : stages_.part_of_chunk) {
+    const StageLayers& layers = stages_.stages[part].layers;
+    chunks_.emplace_back(
+        parts_[part].layers, reducer_, rank.faults,
+        recomputation_plan(config.recompute, {.position = layers.has_embedding ? 1U : 0U,
+                                              .first_id = layers.first_layer,
+                                              .count = layers.num_layers}),
+        config.recompute.shares_inputs ? &rank.group("tp") : nullptr,
+        layer_ranges(parts_)[part].begin);
+  }
   start_weights();
 }
 
@@ -101,11 +115,14 @@ void RankTrainer::start_weights() {
   }
 }
 
-const Schedule& RankTrainer::schedule(int64_t num_microbatches) {
-  const auto known = schedules_.find(num_microbatches);
-  if (known != schedules_.end()) return known->second;
-  return schedules_.emplace(num_microbatches, one_f_one_b(config_.mesh.pp, num_microbatches))
-      .first->second;
+PipelineRank RankTrainer::pipeline_rank() {
+  PipelineRank result{.reducer = &reducer_, .rank = &rank_};
+  for (Chunk& chunk : chunks_) result.chunks.push_back(&chunk);
+  const int64_t parts = config_.parallel.sequence ? config_.mesh.tp : 1;
+  result.boundary_tokens = config_.model.seq_length / parts;
+  result.boundary_hidden = config_.model.hidden_size;
+  result.dtype = dtype_;
+  return result;
 }
 
 StepResult RankTrainer::step() {
@@ -118,9 +135,8 @@ void RankTrainer::compute_gradients() {
   std::vector<Microbatch> microbatches = read_step(count);
   seed_losses(microbatches);
   reducer_.begin_step();
-  chunk_.reset_loss();
-  const auto stage = static_cast<size_t>(rank_.coordinates[static_cast<size_t>(Axis::kPp)]);
-  execute(schedule(count).rows[stage], chunk_, reducer_, microbatches, rank_);
+  for (Chunk& chunk : chunks_) chunk.reset_loss();
+  execution_ = execute(tables_->of(count), pipeline_rank(), microbatches);
   reducer_.finish();
 }
 
@@ -152,6 +168,8 @@ void RankTrainer::seed_losses(std::vector<Microbatch>& microbatches) {
       microbatch.loss_seed =
           scalar(scale / (tokens * ranks * static_cast<double>(microbatches.size()))).squeeze(0);
     }
+    if (rank_.faults.has(Fault::kLossScaledTwice) && config_.mesh.pp > 1)
+      microbatch.loss_seed = seed / static_cast<double>(microbatches.size());
     if (rank_.faults.has(Fault::kMeanPerRank))
       microbatch.loss_seed = scalar(scale / (std::max(1.0, local) * ranks)).squeeze(0);
   }
@@ -160,7 +178,8 @@ void RankTrainer::seed_losses(std::vector<Microbatch>& microbatches) {
 std::vector<Parameter*> RankTrainer::norm_parameters() const {
   std::vector<Parameter*> counted = parameters_;
   if (rank_.faults.has(Fault::kTiedTableCountedTwice) && config_.model.tied_embeddings)
-    counted.push_back(parameters_.front());
+    for (Parameter* parameter : parameters_)
+      if (parameter->name() == "model.embed_tokens.weight") counted.push_back(parameter);
   return counted;
 }
 
@@ -237,9 +256,14 @@ void RankTrainer::step_optimizer(const StepResult& result) {
                     .gradient_scale = result.clip_factor / result.loss_scale});
 }
 
+// Ranks without a head add nothing, and hear the loss over the pipeline.
 StepResult RankTrainer::sum_loss() {
-  const at::Tensor loss = chunk_.loss_sum().reshape({1}).clone();
-  if (!rank_.faults.has(Fault::kLossNotSummed)) rank_.group("dp-cp").all_reduce(loss).wait();
+  const at::Tensor loss = scalar(0.0);
+  for (const Chunk& chunk : chunks_) loss.add_(chunk.loss_sum());
+  if (!rank_.faults.has(Fault::kLossNotSummed)) {
+    rank_.group("dp-cp").all_reduce(loss).wait();
+    rank_.group("pp").all_reduce(loss).wait();
+  }
   const double trained_tokens = trained_tokens_.item<double>();
   const int64_t samples = global_batch_size(config_.batch, position_.consumed_samples);
   return {.loss = loss.item<double>() / std::max(1.0, trained_tokens),
@@ -272,14 +296,25 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
   const int64_t end = range.first + range.num_samples;
   at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble));
   double tokens = 0.0, samples = 0.0;
+  std::vector<Microbatch> group;  // one for each pipeline rank, so that all work
+  const auto run_group = [&] {
+    const auto count = static_cast<int64_t>(group.size());
+    if (count > 0)
+      sum = sum + execute(tables_->forward_only(count), pipeline_rank(), group).evaluation_loss;
+    group.clear();
+  };
   for (int64_t at = range.first + place.dp_rank * micro; at < end; at += place.dp_size * micro) {
-    const Microbatch microbatch = loader.range(at, std::min(at + micro, end));
-    sum = sum + chunk_.evaluate(microbatch);
+    const Microbatch& microbatch = group.emplace_back(loader.range(at, std::min(at + micro, end)));
+    group.back().index = static_cast<int64_t>(group.size()) - 1;
     tokens += static_cast<double>(microbatch.trained_tokens);
     samples += static_cast<double>(microbatch.inputs_BT.size(0));
+    if (static_cast<int64_t>(group.size()) == config_.mesh.pp) run_group();
   }
+  run_group();
+  const at::Tensor over_stages = sum.reshape({1}).clone();
+  rank_.group("pp").all_reduce(over_stages).wait();
   const TokenLoss loss =
-      TokenLoss{sum.item<double>(), tokens}.over(rank_.group("dp-cp"), rank_.group("dp"));
+      TokenLoss{over_stages.item<double>(), tokens}.over(rank_.group("dp-cp"), rank_.group("dp"));
   const at::Tensor read = scalar(samples);
   rank_.group("dp").all_reduce(read).wait();
   return {.loss = loss.mean(),
@@ -291,6 +326,16 @@ int64_t RankTrainer::parameter_bytes() const {
   int64_t bytes = 0;
   for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.weights.nbytes());
   return bytes;
+}
+
+int64_t RankTrainer::count_parameters() const {
+  double elements = 0.0;
+  for (const Parameter* parameter : parameters_)
+    if (counts_in_norm(parameter->spec(), *rank_.mesh, rank_.coordinates))
+      elements += static_cast<double>(parameter->weight().numel());
+  const at::Tensor total = scalar(elements);
+  rank_.group("tp-pp").all_reduce(total).wait();
+  return static_cast<int64_t>(total.item<double>());
 }
 
 }  // namespace sevenfold

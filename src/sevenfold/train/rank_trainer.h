@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +13,8 @@
 #include "sevenfold/parallel/data/gradient_reducer.h"
 #include "sevenfold/param/flat_storage.h"
 #include "sevenfold/pipeline/chunk.h"
-#include "sevenfold/schedule/ir.h"
+#include "sevenfold/pipeline/executor.h"
+#include "sevenfold/pipeline/tables.h"
 #include "sevenfold/train/batch_loader.h"
 #include "sevenfold/train/loss_scale.h"
 #include "sevenfold/train/run_position.h"
@@ -52,9 +53,10 @@ struct ValidationResult {
 // simulated cluster, of `verify` and of the tests is this one.
 class RankTrainer {
  public:
-  // config, data and rank outlive the trainer. All ranks read one stream. Collective over all
-  // ranks.
-  RankTrainer(const Config& config, const SampleStream& data, RankContext& rank);
+  // config, data and rank outlive the trainer. All ranks read one stream. tables: of config, what
+  // ranks of one process share; null: the trainer makes its own. Collective over all ranks.
+  RankTrainer(const Config& config, const SampleStream& data, RankContext& rank,
+              std::shared_ptr<const PipelineTables> tables = nullptr);
 
   // The training step after position(). Same report on every rank.
   StepResult step();
@@ -82,6 +84,10 @@ class RankTrainer {
   const Optimizer& optimizer() const { return *optimizer_; }
   // Of this rank.
   int64_t parameter_bytes() const;
+  // Logical parameters of all ranks together, counted where they lie. Collective.
+  int64_t count_parameters() const;
+  // What this rank did in the last step.
+  const Execution& execution() const { return execution_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Whether each data-parallel rank owns a shard of what steps are taken on (ZeRO), not a copy.
   bool is_sharded() const { return config_.parallel.zero != ZeroStage::kNone; }
@@ -100,17 +106,19 @@ class RankTrainer {
   bool agree_whether_finite(StepResult& result) const;
   void check_finite(const StepResult& result, bool is_finite) const;
   void step_optimizer(const StepResult& result);
-  const Schedule& schedule(int64_t num_microbatches);
+  PipelineRank pipeline_rank();
 
   const Config& config_;
   RankContext& rank_;
   at::ScalarType dtype_;
-  ModelPart model_;
-  std::vector<Parameter*> parameters_;
+  std::shared_ptr<const PipelineTables> tables_;
+  RankStages stages_;
+  std::vector<ModelPart> parts_;        // of stages_
+  std::vector<Parameter*> parameters_;  // in model order
   std::vector<Bucket> buckets_;
   GradientReducer reducer_;
-  Chunk chunk_;
-  std::map<int64_t, Schedule> schedules_;  // by number of micro batches
+  std::deque<Chunk> chunks_;  // by the schedule's number
+  Execution execution_;
   std::unique_ptr<Optimizer> optimizer_;
   BatchLoader loader_;
   LossScale loss_scale_;

@@ -70,7 +70,7 @@ void check_group(const std::vector<Replicated>& tensors, const RankContext& rank
 
 void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
                     bool is_sharded, const RankContext& rank, int64_t iteration) {
-  for (const char* group : {"dp-cp", "tp", "tp-copies"}) {
+  for (const char* group : {"dp-cp", "tp", "tp-copies", "embedding", "pp-twins"}) {
     const std::vector<Replicated> tensors =
         replicated_tensors(parameters, optimizer, is_sharded, group);
     if (!tensors.empty()) check_group(tensors, rank, rank.group(group), iteration);

@@ -34,7 +34,8 @@ struct Run {
   const TrainOptions& options;
   const DataSources& data;
   const SampleStream& train_samples;  // of data.train
-  std::vector<Timeline>& timelines;   // by rank; empty: no trace
+  std::shared_ptr<const PipelineTables> tables;
+  std::vector<Timeline>& timelines;  // by rank; empty: no trace
   const StopSignals& signals;
   RunLog& log;            // rank 0 only
   TraceFile* trace;       // rank 0 only; null: no trace
@@ -56,10 +57,12 @@ void test(RankTrainer& trainer, RankContext& rank, Run& run) {
   if (rank.rank == 0) run.log.test(trainer.position().iteration, result);
 }
 
-void print_size(const RankTrainer& trainer, const Config& config, RunLog& log) {
-  log.print(fmt::format(
-      "model: {} parameters, {} in {} on each rank", with_commas(num_parameters(config.model)),
-      format_bytes(trainer.parameter_bytes()), precision_name(config.run.precision)));
+void print_size(int64_t num_parameters, const RankTrainer& trainer, const Config& config,
+                RunLog& log) {
+  log.print(fmt::format("model: {} parameters, {} in {} on {}", with_commas(num_parameters),
+                        format_bytes(trainer.parameter_bytes()),
+                        precision_name(config.run.precision),
+                        config.mesh.pp > 1 ? "rank 0" : "each rank"));
 }
 
 // What all ranks did since the last call. Ranks are threads of this process.
@@ -87,7 +90,8 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
   if (rank.rank == 0)
     stop = stop_after(run.config.run, position.iteration, seconds_since(began),
                       run.signals.stop_requested());
-  const auto all = gather_statistics(statistics_of(rank, stop, blocked_before_s), rank);
+  const auto all =
+      gather_statistics(statistics_of(rank, stop, blocked_before_s, trainer.execution()), rank);
   if (rank.rank == 0) {
     run.log.step({.position = position, .result = result, .time_s = time_s}, all);
     run.outcome.iterations = position.iteration;
@@ -117,9 +121,10 @@ void train_rank(RankContext& rank, Run& run) {
     rank.timeline = &run.timelines[static_cast<size_t>(rank.rank)];
     rank.traffic.set_timeline(rank.timeline);
   }
-  RankTrainer trainer(run.config, run.train_samples, rank);
+  RankTrainer trainer(run.config, run.train_samples, rank, run.tables);
+  const int64_t num_parameters = trainer.count_parameters();
   if (rank.rank == 0) {
-    print_size(trainer, run.config, run.log);
+    print_size(num_parameters, trainer, run.config, run.log);
     run.log.explain_throughput();
     if (!run.data.valid) run.log.print("no validation (eval_iters or eval_interval is 0)");
   }
@@ -183,6 +188,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
         "full_validation=true");
   check_fits_machine(config);
   const Mesh mesh(config.mesh);
+  const auto tables = std::make_shared<const PipelineTables>(config);
   const DataSources data = open_with_notices(config);
   const SampleStream train_samples(config, *data.train);
   TrainOutcome outcome;
@@ -203,7 +209,9 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   std::vector<Timeline> timelines(options.trace ? ranks : 0);
   std::optional<TraceFile> trace;
   if (options.trace) trace.emplace(directory.path() / "trace.json", config.mesh.world_size());
-  Run run{config, options, data, train_samples, timelines, signals, log, trace ? &*trace : nullptr,
+  Run run{config,        options, data,
+          train_samples, tables,  timelines,
+          signals,       log,     trace ? &*trace : nullptr,
           outcome};
   try {
     run_ranks(mesh,

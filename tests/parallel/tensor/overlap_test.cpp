@@ -40,6 +40,7 @@ class WatchedGroup : public Communicator {
   struct Watched : Work::Operation {
     explicit Watched(const WatchedGroup& group) : group(group) {}
     void wait() override { group.report_("waited for"); }
+    bool is_done() const override { return false; }
     const WatchedGroup& group;
   };
   Work watched() const {

@@ -89,7 +89,6 @@ void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
       parameters.unsupported(key, fmt::format("config: {}: {} is not supported yet; use {}=1",
                                               parameters.where(key), what, key));
   };
-  refuse(kPp, mesh.pp, "pipeline parallelism");
   refuse(kCp, mesh.cp, "context parallelism");
   refuse(kEp, mesh.ep, "expert parallelism");
   if (mesh.etp != mesh.tp) refuse(kEtp, mesh.etp, "expert tensor parallelism");

@@ -1,5 +1,7 @@
 #include "sevenfold/dist/threads/group.h"
 
+#include <algorithm>
+
 namespace sevenfold::threads {
 namespace {
 
@@ -57,6 +59,11 @@ Pending& Pending::operator=(Pending&& other) noexcept {
 void Pending::wait() {
   for (auto& [exchange, member] : parts_) exchange->wait(member);
   leave();
+}
+
+bool Pending::is_complete() const {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part.first->is_complete(); });
 }
 
 void Pending::leave() {

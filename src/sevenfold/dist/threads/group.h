@@ -70,6 +70,8 @@ class Pending {
   }
   // Returns when all exchanges are complete, and leaves them.
   void wait();
+  // Whether wait() would return at once.
+  bool is_complete() const;
 
  private:
   void leave();

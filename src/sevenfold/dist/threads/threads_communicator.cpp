@@ -93,6 +93,7 @@ class TimedOperation final : public Work::Operation {
     const double ended_s = now_s();
     traffic_.record_time(group_, operation_, ended_s - started_s_, ended_s - wait_started_s);
   }
+  bool is_done() const override { return pending_.is_complete(); }
 
  private:
   Pending pending_;

@@ -36,17 +36,36 @@ GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank
       stage_(stage),
       sums_in_bf16_(sum_in_bf16) {
   for (const Bucket& bucket : buckets_) check_sum_axes(bucket);
+  await_all_layers();
 }
 
 void GradientReducer::begin_step() {
   for (Bucket& bucket : buckets_)
     reduces_every_microbatch() ? bucket.owned_gradients.zero_() : bucket.gradients.zero_();
+  await_all_layers();
 }
 
-void GradientReducer::begin_backward() {
+void GradientReducer::await_all_layers() {
+  num_incomplete_.clear();
+  for (const Bucket& bucket : buckets_) num_incomplete_.push_back(bucket.completing_layers.size());
+}
+
+bool GradientReducer::is_read_by(const Bucket& bucket, const LayerRange& chunk) const {
+  return std::any_of(bucket.completing_layers.begin(), bucket.completing_layers.end(),
+                     [&](int64_t layer) { return layer >= chunk.begin && layer < chunk.end; });
+}
+
+// A table that two chunks share is lent with the first layers: which one comes first varies.
+void GradientReducer::begin_backward(const LayerRange& chunk, bool is_reduced) {
   if (!reduces_every_microbatch()) return;
-  int64_t top = 0;
-  for (const Bucket& bucket : buckets_) top = std::max(top, bucket.first_layer);
+  lowest_layer_ = chunk.begin;
+  int64_t top = chunk.begin;
+  for (Bucket& bucket : buckets_) {
+    if (!is_read_by(bucket, chunk)) continue;
+    const bool is_shared = bucket.completing_layers.size() > 1;
+    if (!is_shared) top = std::max(top, bucket.first_layer);
+    if ((is_shared || !is_reduced) && !bucket.gradients.defined()) lend_gradients(bucket);
+  }
   lend_to(top);
 }
 
@@ -56,9 +75,12 @@ void GradientReducer::lend_to(int64_t layer) {
 }
 
 void GradientReducer::layer_complete(int64_t layer) {
-  for (Bucket& bucket : buckets_)
-    if (bucket.last_layer == layer) start(bucket);
-  if (reduces_every_microbatch()) lend_to(layer - 1);
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const std::vector<int64_t>& layers = buckets_[b].completing_layers;
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) continue;
+    if (reduces_every_microbatch() || --num_incomplete_[b] == 0) start(buckets_[b]);
+  }
+  if (reduces_every_microbatch() && layer > lowest_layer_) lend_to(layer - 1);
 }
 
 // Norms, biases, learned positions, copies of keys and values: small beside the bucket, and the
@@ -97,9 +119,20 @@ void GradientReducer::add_to_shard(Bucket& bucket) {
   take_back_gradients(bucket);
 }
 
+// Owners list what they share in the same order, that of the model.
+void GradientReducer::sum_over_owners() {
+  if (rank_.faults.has(Fault::kOwnersNotSummed)) return;
+  std::vector<Work> sums;
+  for (const Bucket& bucket : buckets_)
+    if (!bucket.owner_group.empty())
+      sums.push_back(rank_.group(bucket.owner_group).all_reduce(bucket.owned_gradients));
+  for (Work& sum : sums) sum.wait();
+}
+
 void GradientReducer::finish() {
   for (Work& work : pending_) work.wait();
   pending_.clear();
+  sum_over_owners();
   for (Bucket& bucket : buckets_) {
     if (rank_.faults.has(Fault::kDataParallelSumTwice)) bucket.owned_gradients.mul_(group_.size());
     if (rank_.faults.has(Fault::kDivisorTwice)) bucket.owned_gradients.div_(group_.size());

@@ -17,7 +17,12 @@ namespace sevenfold {
 //            backward of the step, while the layers below compute: 2 (n-1)/n of the gradient bytes
 //   stage 1  reduce-scatter in its place, each rank keeping the sum of its shard: half of that
 //   stage 2  reduce-scatter in every micro batch; the bucket's gradients exist from the first to
-//            the last of its layers' backward only, and the shards of micro batches are added up
+//            the last of its layers' backward only, and the shards of micro batches are added up.
+//            Where weight gradients wait for their W, from the first B until none waits any more
+// What two pipeline ranks hold copies of (a tied table, twins of a stage) is summed over the two in
+// the end, each rank's shard or whole by itself.
+//
+// Layers are numbered through the chunks of a rank, in the order of build_buckets.
 class GradientReducer {
  public:
   // Buckets, built for `stage`, and rank outlive the reducer. sum_in_bf16: sums over dp and cp send
@@ -28,10 +33,12 @@ class GradientReducer {
 
   // Zeroes what the gradients of a step are summed in.
   void begin_step();
-  // Before every backward pass that computes weight gradients: stage 2 lends the first buckets.
-  void begin_backward();
+  // Before every pass that computes weight gradients of a chunk, these layers. Stage 2 lends their
+  // gradients; if is_reduced, layer_complete follows for each of them, and only the first buckets
+  // are lent at once.
+  void begin_backward(const LayerRange& chunk, bool is_reduced);
   // Called by the layer loop after the last backward of `layer` in this step (stage 2: after every
-  // backward); starts the sums of the buckets that this completes.
+  // one that is_reduced); starts the sums of the buckets that this completes.
   void layer_complete(int64_t layer);
   // Waits for all sums. After it, owned gradients are those of the global batch.
   void finish();
@@ -40,17 +47,22 @@ class GradientReducer {
   bool reduces_every_microbatch() const { return stage_ == ZeroStage::kGradients; }
 
  private:
+  void await_all_layers();
   void lend_to(int64_t layer);
+  bool is_read_by(const Bucket& bucket, const LayerRange& chunk) const;
   void sum_inside_tensor_group(Bucket& bucket);
   Work reduce(Bucket& bucket);
   void start(Bucket& bucket);
   void add_to_shard(Bucket& bucket);
+  void sum_over_owners();
 
   std::vector<Bucket>& buckets_;
   RankContext& rank_;
   Communicator& group_;
   ZeroStage stage_;
   bool sums_in_bf16_;
+  int64_t lowest_layer_ = 0;            // of the chunk that runs backward
+  std::vector<size_t> num_incomplete_;  // per bucket: completing layers that are not, this step
   std::vector<Work> pending_;
 };
 

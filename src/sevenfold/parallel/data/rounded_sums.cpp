@@ -25,6 +25,7 @@ class RoundedSum final : public Work::Operation {
     work_.wait();
     result_.copy_(own_);
   }
+  bool is_done() const override { return work_.is_done(); }
 
  private:
   Work work_;

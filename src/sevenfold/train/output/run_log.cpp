@@ -62,7 +62,8 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
                       .trained_tokens = result.trained_tokens,
                       .step_time_s = report.time_s,
                       .tokens_per_s = static_cast<double>(result.tokens) / report.time_s,
-                      .bubble_rate = 0.0,  // one stage: nobody waits for a pipeline
+                      // With one stage nobody waits for a pipeline.
+                      .bubble_rate = config_.mesh.pp > 1 ? bubble_rate(all) : 0.0,
                       .exposed_communication_s = longest_blocked_s(all),
                       .peak_memory = fullest_rank(all),
                       .loss_scale = result.loss_scale,

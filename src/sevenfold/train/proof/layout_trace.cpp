@@ -135,13 +135,14 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
   std::vector<GlobalTensors> gradients(static_cast<size_t>(options.steps));
   GlobalTensors weights;
   const SampleStream samples(config, source);
+  const auto tables = std::make_shared<const PipelineTables>(config);
   std::mutex mutex;  // guards trace where ranks write
   run_ranks(mesh,
             {.timeout = std::chrono::seconds(config.run.timeout_s),
              .threads_per_rank = 1,
              .faults = options.faults},
             [&](RankContext& rank) {
-              RankTrainer trainer(config, samples, rank);
+              RankTrainer trainer(config, samples, rank, tables);
               bool equal = equal_over_replicas(weights_and_states_of(trainer), rank);
               std::map<std::string, bool> used;
               for (int64_t step = 0; step < options.steps; ++step) {

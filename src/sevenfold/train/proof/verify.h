@@ -44,6 +44,7 @@ struct VerifyReport {
   double max_norm_difference = 0.0;
   double max_gradient_difference = 0.0;
   std::string worst_parameter;
+  std::string missing_parameter;  // that one rank has and no rank of the layout; empty: none
   bool replicas_equal = false;
   bool unequal_tokens = false;            // see LayoutTrace: false weakens the proof
   std::map<std::string, bool> axes_used;  // every axis of degree > 1
