@@ -128,6 +128,42 @@ TEST(Mesh, CopiesOfKeysAndValuesAreHeldByNeighbours) {
   FAIL() << "no group of copies";
 }
 
+std::vector<std::vector<int64_t>> ranks_of(const Mesh& mesh, const std::string& name) {
+  std::vector<std::vector<int64_t>> ranks;
+  for (const auto& [each, groups] : mesh.standard_groups())
+    if (each == name)
+      for (const RankGroup& group : groups) ranks.push_back(group.ranks);
+  return ranks;
+}
+
+TEST(Mesh, SetsOfShardsLieOnNeighbours) {
+  const Mesh mesh({.tp = 2, .dp = 4, .etp = 2, .dp_replicate = 2});
+  EXPECT_EQ(mesh.shape().dp_shard_cp(), 2);
+  EXPECT_THAT(ranks_of(mesh, "dp-shard-cp"), ElementsAre(ElementsAre(0, 2), ElementsAre(4, 6),
+                                                         ElementsAre(1, 3), ElementsAre(5, 7)));
+  EXPECT_THAT(ranks_of(mesh, "dp-replicate"), ElementsAre(ElementsAre(0, 4), ElementsAre(2, 6),
+                                                          ElementsAre(1, 5), ElementsAre(3, 7)));
+  EXPECT_THAT(ranks_of(mesh, "one-replica"),
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
+  EXPECT_EQ(shard_group(mesh.shape()), "dp-shard-cp");
+}
+
+// HSDP of two sets over dp_shard 2 x cp 2, and tp 2: TorchTitan's groups.
+TEST(Mesh, ContextParallelRanksShareASetToo) {
+  const Mesh mesh({.tp = 2, .cp = 2, .dp = 4, .etp = 2, .dp_replicate = 2});
+  EXPECT_THAT(ranks_of(mesh, "dp-shard-cp"),
+              ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(8, 10, 12, 14),
+                          ElementsAre(1, 3, 5, 7), ElementsAre(9, 11, 13, 15)));
+  EXPECT_THAT(ranks_of(mesh, "dp-replicate"), testing::Contains(ElementsAre(7, 15)));
+}
+
+TEST(Mesh, OneSetOfShardsNeedsNoGroupsOfItsOwn) {
+  const Mesh mesh({.dp = 4});
+  EXPECT_TRUE(ranks_of(mesh, "dp-shard-cp").empty());
+  EXPECT_EQ(shard_group(mesh.shape()), "dp-cp");
+  EXPECT_THROW(Mesh({.dp = 4, .dp_replicate = 3}), InternalError);
+}
+
 TEST(Nodes, AreCountedInFullOrPart) {
   EXPECT_EQ(Mesh({.dp = 16}).num_nodes(), 2);
   EXPECT_EQ(Mesh({.dp = 17}).num_nodes(), 3);

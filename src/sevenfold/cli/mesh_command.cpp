@@ -132,6 +132,9 @@ void print_mesh(const Mesh& mesh, const std::string& file) {
   fmt::print("  expert axes   {}\n", degrees_text(shape, kExpertAxes));
   fmt::print("  rank order    {}, fastest first\n",
              shape.tp_pp_dp_mapping ? "tp, cp, pp, dp" : "tp, cp, dp, pp");
+  if (shape.dp_replicate > 1)
+    fmt::print("  ZeRO shards   {} sets, each over {} of the ranks of a dp-cp group\n",
+               shape.dp_replicate, shape.dp_shard_cp());
   fmt::print("  between nodes {}\n", crossing_axes(mesh));
   print_ranks(mesh);
   print_groups(mesh);

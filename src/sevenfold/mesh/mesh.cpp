@@ -39,13 +39,42 @@ std::vector<RankGroup> twins_of(const std::vector<RankGroup>& pipelines) {
   return twins;
 }
 
-// Each tensor-parallel group cut into runs of neighbours that hold the same slices.
-std::vector<RankGroup> copies_of(const std::vector<RankGroup>& tensor_groups, int64_t copies) {
+// Each group cut into runs of `length` neighbours.
+std::vector<RankGroup> runs_of(const std::vector<RankGroup>& groups, int64_t length,
+                               const std::string& name) {
   std::vector<RankGroup> runs;
-  for (const RankGroup& group : tensor_groups)
-    for (auto first = group.ranks.begin(); first != group.ranks.end(); first += copies)
-      runs.push_back({"tp-copies", {first, first + copies}});
+  for (const RankGroup& group : groups)
+    for (auto first = group.ranks.begin(); first != group.ranks.end(); first += length)
+      runs.push_back({name, {first, first + length}});
   return runs;
+}
+
+// Of each group, the members at the same place of its runs of `length` neighbours.
+std::vector<RankGroup> across_runs(const std::vector<RankGroup>& groups, int64_t length,
+                                   const std::string& name) {
+  std::vector<RankGroup> across;
+  for (const RankGroup& group : groups)
+    for (int64_t place = 0; place < length; ++place) {
+      across.push_back({name, {}});
+      for (auto at = static_cast<size_t>(place); at < group.ranks.size();
+           at += static_cast<size_t>(length))
+        across.back().ranks.push_back(group.ranks[at]);
+    }
+  return across;
+}
+
+// The first runs of `length` neighbours of all groups together, then the second ones, ...
+std::vector<RankGroup> runs_together(const std::vector<RankGroup>& groups, int64_t length,
+                                     const std::string& name) {
+  std::vector<RankGroup> together;
+  for (const RankGroup& group : groups)
+    for (size_t at = 0; at < group.ranks.size(); ++at) {
+      const size_t run = at / static_cast<size_t>(length);
+      if (run == together.size()) together.push_back({name, {}});
+      together[run].ranks.push_back(group.ranks[at]);
+    }
+  for (RankGroup& group : together) std::sort(group.ranks.begin(), group.ranks.end());
+  return together;
 }
 
 }  // namespace
@@ -150,13 +179,24 @@ std::vector<std::pair<std::string, std::vector<RankGroup>>> Mesh::standard_group
   std::vector<std::pair<std::string, std::vector<RankGroup>>> result;
   for (const auto& axes : kDense) result.emplace_back(join_names(axes), groups(axes));
   if (shape_.tp_copies > 1)
-    result.emplace_back("tp-copies", copies_of(groups({kTp}), shape_.tp_copies));
+    result.emplace_back("tp-copies", runs_of(groups({kTp}), shape_.tp_copies, "tp-copies"));
+  if (shape_.dp_replicate > 1) {
+    const std::vector<RankGroup> owners = groups({kDp, kCp});
+    const int64_t length = shape_.dp_shard_cp();
+    result.emplace_back("dp-shard-cp", runs_of(owners, length, "dp-shard-cp"));
+    result.emplace_back("dp-replicate", across_runs(owners, length, "dp-replicate"));
+    result.emplace_back("one-replica", runs_together(owners, length, "one-replica"));
+  }
   const std::vector<RankGroup> pipelines = groups({kPp});
   result.emplace_back("embedding", pipeline_ends(pipelines, "embedding", true));
   result.emplace_back("position-embedding", pipeline_ends(pipelines, "position-embedding", false));
   if (shape_.pp % 2 == 0) result.emplace_back("pp-twins", twins_of(pipelines));
   for (const auto& axes : kExpert) result.emplace_back(join_names(axes), groups(axes));
   return result;
+}
+
+std::string shard_group(const MeshShape& shape) {
+  return shape.dp_replicate > 1 ? "dp-shard-cp" : "dp-cp";
 }
 
 int64_t Mesh::num_nodes() const {

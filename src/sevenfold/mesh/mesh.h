@@ -34,7 +34,10 @@ class Mesh {
   // view.
   std::vector<RankGroup> groups(const std::vector<Axis>& axes) const;
   // The member lists that a run creates eagerly, in a fixed order: name ("tp", "dp-cp", ...) and
-  // groups. "tp-copies", the runs of tp_copies neighbours, only where that is above 1. "embedding"
+  // groups. "tp-copies", the runs of tp_copies neighbours, only where that is above 1; only where
+  // dp_replicate is: "dp-shard-cp" (the ranks that share one set of ZeRO shards), "dp-replicate"
+  // (those that hold the same shard) and "one-replica" (all ranks of the sets at one place, so that
+  // each shard of the model is in it once). "embedding"
   // holds the first and last rank of each pp group, "position-embedding" the first alone; these two
   // leave the ranks of the middle stages out. "pp-twins" holds ranks r and P-1-r of each pp group,
   // which have the same stages in bidirectional schedules; only where P is even.
@@ -58,5 +61,9 @@ class Mesh {
   View dense_;
   View expert_;
 };
+
+// The ranks that each own one ZeRO shard of what they hold the same part of: "dp-cp", or with
+// several sets of shards "dp-shard-cp".
+std::string shard_group(const MeshShape& shape);
 
 }  // namespace sevenfold

@@ -57,6 +57,8 @@ void check_shape(const MeshShape& shape) {
                   "etp {} x ep {} x pp {}", shape.etp, shape.ep, shape.pp);
   SEVENFOLD_CHECK(shape.tp_copies >= 1 && shape.tp % shape.tp_copies == 0, "tp {}, copies {}",
                   shape.tp, shape.tp_copies);
+  SEVENFOLD_CHECK(shape.dp_replicate >= 1 && shape.dp * shape.cp % shape.dp_replicate == 0,
+                  "dp {} x cp {}, {} sets of shards", shape.dp, shape.cp, shape.dp_replicate);
   // The dense view fills the world by its definition; the expert view has to divide it.
   SEVENFOLD_CHECK(shape.world_size() % (shape.etp * shape.ep * shape.pp) == 0,
                   "{} ranks, etp {} x ep {} x pp {}", shape.world_size(), shape.etp, shape.ep,

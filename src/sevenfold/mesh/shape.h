@@ -23,10 +23,14 @@ struct MeshShape {
   // Neighbouring tp ranks that hold the same keys and values: tp / (KV heads) where there are fewer
   // KV heads than ranks, else 1.
   int64_t tp_copies = 1;
+  // Hybrid sharding: sets of ZeRO shards. Each lies on (dp * cp) / dp_replicate neighbours of a
+  // dp-cp group, and ranks at the same place of their sets hold the same shard.
+  int64_t dp_replicate = 1;
   bool tp_pp_dp_mapping = false;  // use_tp_pp_dp_mapping: rank order tp-cp-ep-pp-dp
   int64_t ranks_per_node = 8;
 
   int64_t world_size() const { return tp * cp * dp * pp; }
+  int64_t dp_shard_cp() const { return dp * cp / dp_replicate; }  // ranks that share one set
   int64_t edp() const { return world_size() / (etp * ep * pp); }
   int64_t degree(Axis axis) const;
 };
