@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
@@ -236,6 +237,20 @@ TEST(ExpertRules, CheckRoutingAndWidths) {
                    {"moe_router_topk=0"}});
 }
 
+TEST(ExpertRules, AdviseSequenceParallelismWhereTensorAndExpertParallelismMeet) {
+  const std::vector<std::string> layout = {"num_experts=8", "tensor_model_parallel_size=2",
+                                           "expert_model_parallel_size=2", "sevenfold.ranks=4"};
+  const auto notices_with = [&](const char* sequence) {
+    std::vector<std::string> words = layout;
+    words.push_back(sequence);
+    return load_text(small_llama(), words).notices;
+  };
+  const auto advice =
+      ::testing::Contains(::testing::Field(&Notice::text, HasSubstr("routes all tokens")));
+  EXPECT_THAT(notices_with("sequence_parallel=false"), advice);
+  EXPECT_THAT(notices_with("sequence_parallel=true"), Not(advice));
+}
+
 TEST(DataParallelRules, AskForWhatIsGatheredAndCut) {
   expect_refusals({
       {{"overlap_param_gather=true"}, "overlap.gather", "use overlap_grad_reduce=true"},
@@ -253,7 +268,21 @@ TEST(DataParallelRules, AskForWhatIsGatheredAndCut) {
       {{"data_parallel_replicate_degree=2", "sevenfold.ranks=4"},
        "sharding.replicas",
        "use use_torch_fsdp2=true"},
+      {{"num_distributed_optimizer_instances=2", "use_distributed_optimizer=false",
+        "sevenfold.ranks=4"},
+       "sharding.replicas",
+       "use use_distributed_optimizer=true"},
+      {{"num_distributed_optimizer_instances=2", "data_parallel_replicate_degree=4",
+        "use_torch_fsdp2=true", "use_distributed_optimizer=false", "sevenfold.ranks=4"},
+       "sharding.replicas",
+       "use num_distributed_optimizer_instances=4"},
       {{"optimizer_cpu_offload=true"}, "optimizer.offload", "use_precision_aware_optimizer=true"},
+      {{"optimizer=muon", "use_torch_fsdp2=true", "use_distributed_optimizer=false"},
+       "sharding.optimizer",
+       "use optimizer=adam or sgd, or use_torch_fsdp2=false"},
+      {{"optimizer=muon", "use_megatron_fsdp=true"},
+       "sharding.optimizer",
+       "use_megatron_fsdp=true cuts them"},
   });
   expect_accepted({{"overlap_param_gather=true", "overlap_grad_reduce=true"},
                    {"overlap_param_gather=true", "overlap_grad_reduce=true",

@@ -191,11 +191,29 @@ TEST(ZeroStage, FollowsFromTheStrategyOrTheDistributedOptimizer) {
   EXPECT_EQ(stage({off}), ZeroStage::kNone);
   EXPECT_EQ(stage({off, "data_parallel_sharding_strategy=optim"}), ZeroStage::kOptimizer);
   EXPECT_EQ(stage({"data_parallel_sharding_strategy=optim_grads"}), ZeroStage::kGradients);
-  const Config third =
-      load_text(small_llama(), {"data_parallel_sharding_strategy=optim_grads_params"});
-  ASSERT_EQ(third.unsupported.size(), 1U);
-  EXPECT_THAT(third.unsupported[0].text, HasSubstr("(ZeRO-3) are not supported yet; use "
-                                                   "data_parallel_sharding_strategy=optim_grads"));
+  EXPECT_EQ(stage({"data_parallel_sharding_strategy=optim_grads_params"}), ZeroStage::kParameters);
+  EXPECT_EQ(stage({off, "use_torch_fsdp2=true"}), ZeroStage::kParameters);
+}
+
+TEST(Sharding, SaysWhenWeightsAreGatheredAndInHowManySets) {
+  const Config plain = load_text(small_llama());
+  EXPECT_FALSE(plain.parallel.overlap_gather);
+  EXPECT_TRUE(plain.parallel.reshard_after_forward);
+  EXPECT_EQ(plain.mesh.dp_replicate, 1);
+  const Config set =
+      load_text(small_llama(), {"overlap_grad_reduce=true", "overlap_param_gather=true",
+                                "num_distributed_optimizer_instances=2", "sevenfold.ranks=4"});
+  EXPECT_TRUE(set.parallel.overlap_gather);
+  EXPECT_EQ(set.mesh.dp_replicate, 2);
+  EXPECT_EQ(set.mesh.dp_shard_cp(), 2);
+  const Config hybrid = load_text(
+      small_llama(), {"use_torch_fsdp2=true", "use_distributed_optimizer=false",
+                      "torch_fsdp2_reshard_after_forward=false", "data_parallel_replicate_degree=4",
+                      "num_distributed_optimizer_instances=4", "sevenfold.ranks=4"});
+  EXPECT_FALSE(hybrid.parallel.reshard_after_forward);
+  EXPECT_EQ(hybrid.mesh.dp_shard_cp(), 1);
+  for (const Config* config : {&plain, &set, &hybrid})
+    EXPECT_THAT(config->unsupported, ::testing::IsEmpty());
 }
 
 TEST(LoadConfig, RefusesWhatIsNotThereYet) {

@@ -23,8 +23,11 @@ at::Tensor gradient_after_two(BackwardPart part, bool run_second_first) {
   if (part == BackwardPart::kInputOnly) {
     EXPECT_EQ(weight->gradient().abs().max().item<double>(), 0.0)
         << "added before the schedule said W";
-    gradients.run(run_second_first ? 1 : 0);
-    gradients.run(run_second_first ? 0 : 1);
+    for (const int64_t microbatch : {run_second_first ? 1 : 0, run_second_first ? 0 : 1}) {
+      gradients.run(microbatch, 0);
+      EXPECT_FALSE(gradients.empty());
+      gradients.end(microbatch);
+    }
   }
   EXPECT_TRUE(gradients.empty());
   return weight->gradient().clone();
@@ -56,7 +59,7 @@ TEST(WeightGradients, QueuedAndAtOnceAreTheSameBits) {
 
 TEST(WeightGradients, RefuseAMicrobatchThatQueuedNothing) {
   WeightGradients gradients;
-  EXPECT_THROW(gradients.run(0), InternalError);
+  EXPECT_THROW(gradients.run(0, 0), InternalError);
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ TEST(GradientNorm, AddsTheShardsOfTheDataParallelRanks) {
     const auto cut = with_gradient(replicated_spec({3}), at::full({3}, 1e6, at::kDouble));
     const double values[] = {3.0, 4.0, 0.0, 12.0};
     const int64_t own = context.rank == 2 ? 0 : 1, begin = context.rank - context.rank / 3;
-    cut->own({begin, begin + own}, at::full({own}, values[context.rank], at::kDouble));
+    cut->own({begin, begin + own}, at::zeros({own}, at::kDouble),
+             at::full({own}, values[context.rank], at::kDouble));
     EXPECT_EQ(gradient_norm({cut.get()}, context, "world"), 13.0);
     EXPECT_EQ(zeros_in_gradient({cut.get()}, context, "world"), 0);
   });

@@ -324,7 +324,8 @@ TEST_P(MasterWeights, OfShardsTakeTheStepsOfTheWhole) {
          std::vector<ElementRange>{{0, 44}, {44, 88}, {88, kElements}, {kElements, kElements}}) {
       const auto part = with_16_bit_weight(start, GetParam());
       const at::Tensor before = flat(part->weight()).clone();
-      part->own(range, flat(part->gradient()).narrow(0, range.begin, range.size()));
+      part->own(range, flat(part->weight()).narrow(0, range.begin, range.size()),
+                flat(part->gradient()).narrow(0, range.begin, range.size()));
       const auto optimizer = make_optimizer(config, {part.get()});
       for (int step = 0; step < 3; ++step) optimizer->step({.lr = 0.01, .weight_decay = 0.1});
       const auto owned = [&](const at::Tensor& of) {

@@ -69,7 +69,7 @@ TEST_P(ShardedGradients, AreTheSumsOfWhatEachRankOwns) {
     reducer.begin_step();
     for (const double microbatch : {1.0, 10.0}) {
       const bool is_last = microbatch == 10.0;
-      reducer.begin_backward({0, 3}, /*is_reduced=*/true);
+      reducer.begin_backward({0, 3});
       high->gradient().add_(microbatch);
       if (is_last || reducer.reduces_every_microbatch()) reducer.layer_complete(1);
       first->gradient().add_(at::arange(3, at::kDouble) * microbatch);
@@ -87,10 +87,54 @@ TEST_P(ShardedGradients, AreTheSumsOfWhatEachRankOwns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, ShardedGradients,
-                         ::testing::Values(ZeroStage::kOptimizer, ZeroStage::kGradients),
+                         ::testing::Values(ZeroStage::kOptimizer, ZeroStage::kGradients,
+                                           ZeroStage::kParameters),
                          [](const auto& instance) {
-                           return instance.param == ZeroStage::kOptimizer ? "one" : "two";
+                           return "stage" + std::to_string(static_cast<int>(instance.param));
                          });
+
+// Two sets of two shards: every rank ends with the sum of all four, of its shard.
+TEST_P(ShardedGradients, AreSummedOverTheSetsOfShardsToo) {
+  run_ranks(Mesh({.dp = 4, .dp_replicate = 2}), {}, [](RankContext& rank) {
+    const auto only = parameter("only", 5);
+    std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kDouble, 1, GetParam());
+    GradientReducer reducer(buckets, rank, GetParam());
+    reducer.begin_step();
+    reducer.begin_backward({0, 1});
+    only->gradient().add_(at::arange(5, at::kDouble) + static_cast<double>(rank.rank));
+    reducer.layer_complete(0);
+    reducer.finish();
+    const at::Tensor sum = at::arange(5, at::kDouble) * 4.0 + 6.0;
+    EXPECT_TRUE(at::equal(only->owned_gradient(),
+                          rank.rank % 2 == 0 ? sum.narrow(0, 0, 2) : sum.narrow(0, 2, 3)));
+    EXPECT_EQ(rank.traffic.of_group("dp-cp").operations, 0);
+    EXPECT_EQ(rank.traffic.of_group("dp-replicate").operations, 1);
+  });
+}
+
+// Field case B46: eight owners of 32, 3 and 101 x 32 elements; who owns none of the 3 takes part.
+TEST_P(ShardedGradients, OfUnevenAndEmptyShardsAreSummed) {
+  run_ranks(Mesh({.dp = 8}), {}, [](RankContext& rank) {
+    const auto a = parameter("a", 32), b = parameter("b", 3), c = parameter("c", 101 * 32);
+    std::vector<Bucket> buckets =
+        build_buckets({{a.get()}, {b.get()}, {c.get()}}, rank, at::kDouble, 1, GetParam());
+    GradientReducer reducer(buckets, rank, GetParam());
+    reducer.begin_step();
+    reducer.begin_backward({0, 3});
+    int64_t layer = 2;
+    for (const auto* each : {&c, &b, &a}) {
+      (*each)->gradient().add_(at::arange((*each)->num_elements(), at::kDouble));
+      reducer.layer_complete(layer--);
+    }
+    reducer.finish();
+    for (const auto* each : {&a, &b, &c}) {
+      const ElementRange owned = (*each)->owned();
+      EXPECT_TRUE(at::equal((*each)->owned_gradient(),
+                            at::arange(owned.begin, owned.end, at::kDouble) * 8.0));
+    }
+    EXPECT_EQ(b->owned().size(), rank.rank == 2 || rank.rank == 5 || rank.rank == 7 ? 1 : 0);
+  });
+}
 
 // Stage 2: from the first to the last of its layers' backward, as communication.
 TEST(LentGradients, LiveWhileLayersAddToThem) {
@@ -106,7 +150,7 @@ TEST(LentGradients, LiveWhileLayersAddToThem) {
     reducer.begin_step();
     EXPECT_EQ(lent(), 0);
     for (int microbatch = 0; microbatch < 2; ++microbatch) {
-      reducer.begin_backward({0, 3}, /*is_reduced=*/true);
+      reducer.begin_backward({0, 3});
       EXPECT_EQ(lent(), 10);
       EXPECT_FALSE(middle->gradient().defined());
       reducer.layer_complete(2);
@@ -144,7 +188,7 @@ TEST_P(Bf16Sums, RoundEachPartAndTheSum) {
     std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kBFloat16, 1, GetParam());
     GradientReducer reducer(buckets, rank, GetParam(), /*sum_in_bf16=*/true);
     reducer.begin_step();
-    reducer.begin_backward({0, 1}, /*is_reduced=*/true);
+    reducer.begin_backward({0, 1});
     only->gradient().add_(parts[static_cast<size_t>(rank.rank)]);
     reducer.layer_complete(0);
     reducer.finish();

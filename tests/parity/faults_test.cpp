@@ -8,6 +8,7 @@
 #include "parity/pipeline_cases.h"
 #include "parity/tensor_cases.h"
 #include "parity/zero_cases.h"
+#include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
@@ -15,6 +16,7 @@
 namespace sevenfold {
 namespace {
 
+using testing::Sets;
 using testing::TemporaryDirectory;
 
 // Unequal numbers of trained tokens, accumulation, a tied table, and a step that leaves samples
@@ -51,11 +53,15 @@ VerifyReport verify_tensor(FaultSet faults, bool sequence) {
 }
 
 // Three owners, whose shards of the tied table differ in size.
-VerifyReport verify_zero(FaultSet faults, int64_t stage) {
+VerifyReport verify_zero(FaultSet faults, int64_t stage, int64_t replicate = 1) {
   install_allocator();
   const TemporaryDirectory directory;
-  const testing::Experiment experiment = testing::zero_experiment(
-      directory, {.stage = stage, .dp = 3, .accumulation = 2, .tied = true});
+  const testing::Experiment experiment =
+      testing::zero_experiment(directory, {.stage = stage,
+                                           .dp = 3 * replicate,
+                                           .accumulation = 2,
+                                           .tied = true,
+                                           .replicate = replicate});
   return verify_layout(proof_config(experiment.config), *experiment.data,
                        {.steps = 2, .faults = faults});
 }
@@ -93,7 +99,7 @@ bool is_of_pipelines(Fault fault) {
 
 bool is_of_zero(Fault fault) {
   return fault == Fault::kShardNormNotSummed || fault == Fault::kLastShardNotUpdated ||
-         fault == Fault::kWeightsNotGathered;
+         fault == Fault::kWeightsNotGathered || fault == Fault::kWeightsReadEarly;
 }
 
 bool is_of_tensor_parallelism(Fault fault) {
@@ -117,6 +123,7 @@ VerifyReport verify_with(Fault fault) {
   const FaultSet faults = FaultSet().enable(fault);
   if (is_of_tensor_parallelism(fault)) return verify_tensor(faults, /*sequence=*/true);
   if (is_of_zero(fault)) return verify_zero(faults, 1);
+  if (fault == Fault::kReplicasNotSummed) return verify_zero(faults, 3, 2);
   if (is_of_pipelines(fault)) return verify_pipeline(faults, "zb-h1");
   switch (fault) {
     case Fault::kRecomputeDropoutRedrawn:
@@ -150,9 +157,11 @@ Rule rule_that_sees(Fault fault) {
     case Fault::kNormOfLocalGradient:
     case Fault::kReduceBeforeLastMicrobatch:
     case Fault::kWeightsNotGathered:
+    case Fault::kWeightsReadEarly:
       return Rule::kReplicas;
     case Fault::kDataParallelSumMissing:
     case Fault::kTensorIgnored:
+    case Fault::kReplicasNotSummed:
       return Rule::kAxes;
     default:
       return Rule::kGradient;
@@ -207,17 +216,20 @@ TEST_P(TensorFault, IsCaughtWithWholeSequencesToo) {
 // Where each rank owns a shard, copies do not give a mistake away: a replica that skips its step,
 // and sums and divisors that are wrong alike on all ranks.
 TEST(PlantedFaultsWithZero, AreCaughtInEachStage) {
-  for (const int64_t stage : {1, 2}) {
+  for (const auto& [stage, replicate] : Sets{{1, 1}, {2, 1}, {3, 1}, {1, 2}, {2, 2}, {3, 2}}) {
     for (const Fault fault :
          {Fault::kShardNormNotSummed, Fault::kLastShardNotUpdated, Fault::kWeightsNotGathered,
-          Fault::kDivisorTwice, Fault::kDataParallelSumTwice, Fault::kDataParallelSumMissing,
-          Fault::kReplicaNotUpdated, Fault::kNormOfLocalGradient, Fault::kTiedTableCountedTwice,
-          Fault::kTiedGradientDropped}) {
-      const VerifyReport report = verify_zero(FaultSet().enable(fault), stage);
-      EXPECT_FALSE(report.pass) << "stage " << stage << " " << FaultSet().enable(fault).to_string();
+          Fault::kWeightsReadEarly, Fault::kDivisorTwice, Fault::kDataParallelSumTwice,
+          Fault::kDataParallelSumMissing, Fault::kReplicaNotUpdated, Fault::kNormOfLocalGradient,
+          Fault::kTiedTableCountedTwice, Fault::kTiedGradientDropped}) {
+      const VerifyReport report = verify_zero(FaultSet().enable(fault), stage, replicate);
+      EXPECT_FALSE(report.pass) << "stage " << stage << ", " << replicate << " sets, "
+                                << FaultSet().enable(fault).to_string();
     }
-    const VerifyReport report = verify_zero({}, stage);
+    const VerifyReport report = verify_zero({}, stage, replicate);
     EXPECT_TRUE(report.pass) << report.failure();
+    EXPECT_THROW(verify_zero(FaultSet().enable(Fault::kStaleWeights), stage, replicate),
+                 InternalError);
   }
 }
 
@@ -270,7 +282,13 @@ const auto kName = [](const auto& instance) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 };
-INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(all_faults()), kName);
+// Weights of an older step are not read at all: PlantedFaultsWithZero sees the refusal.
+std::vector<FaultInfo> verified_faults() {
+  std::vector<FaultInfo> faults = all_faults();
+  std::erase_if(faults, [](const FaultInfo& info) { return info.fault == Fault::kStaleWeights; });
+  return faults;
+}
+INSTANTIATE_TEST_SUITE_P(All, PlantedFault, ::testing::ValuesIn(verified_faults()), kName);
 INSTANTIATE_TEST_SUITE_P(WholeSequences, TensorFault, ::testing::ValuesIn(tensor_faults()), kName);
 
 // Without a fault the same experiments pass, so each failure above is the fault's.

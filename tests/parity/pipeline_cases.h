@@ -98,7 +98,7 @@ inline PipelineCase pipeline_case(const Combination& c) {
 // Without gpipe of one micro batch, whose table is that of 1f1b.
 inline std::vector<Combination> all_pipeline_combinations() {
   std::vector<Combination> possible;
-  for (Combination& c : all_combinations({pipeline_algorithms().size(), 2, 5, 2, 3, 2, 2, 3, 2})) {
+  for (Combination& c : all_combinations({pipeline_algorithms().size(), 2, 5, 2, 3, 2, 2, 4, 2})) {
     const bool shards_nothing = c[5] == 0 && c[7] > 0;
     const bool is_1f1b = pipeline_algorithms()[c[0]] == "gpipe" && c[2] == 0;
     if (!shards_nothing && !is_1f1b && is_possible(pipeline_case(c)))

@@ -51,7 +51,7 @@ TEST(PipelineNorm, OfOnesIsTheRootOfTheNumberOfLogicalParameters) {
   install_allocator();
   for (const char* algorithm : {"1f1b", "1f1b-interleaved", "zbv-formatted", "dualpipe"})
     for (const bool tied : {false, true})
-      for (const int64_t zero : {0, 1, 2}) {
+      for (const int64_t zero : {0, 1, 2, 3}) {
         const TemporaryDirectory directory;
         const testing::Experiment experiment =
             pipeline_experiment(directory, {.algorithm = algorithm,

@@ -212,8 +212,9 @@ int64_t kept_bytes(const Config& config, int64_t layers, RankContext& rank) {
   const ModelPart part =
       build_model(model, {.dtype = type, .tensor = {.group = &rank.group("tp")}});
   std::vector<Bucket> buckets = build_buckets(part.layer_parameters(), rank, type, 1 << 20);
+  LayerWeights weights(buckets, rank);
   GradientReducer reducer(buckets, rank);
-  Chunk chunk(part.layers, reducer, {},
+  Chunk chunk(part.layers, weights, reducer, {},
               recomputation_plan(config.recompute, {.position = 1, .count = layers}),
               config.recompute.shares_inputs ? &rank.group("tp") : nullptr);
   Microbatch microbatch;

@@ -264,7 +264,7 @@ TEST(Recomputation, CountsTheLossOfARecomputedLayerOnce) {
   SmallLlama llama;
   std::vector<std::unique_ptr<Layer>> layers;
   for (int i = 0; i < 2; ++i) layers.push_back(std::make_unique<LossInTheMiddle>());
-  Chunk chunk(layers, *llama.reducer, {}, {std::nullopt, 1});
+  Chunk chunk(layers, *llama.weights, *llama.reducer, {}, {std::nullopt, 1});
   const Microbatch microbatch = llama.microbatch(0);
   chunk.forward(microbatch, {});
   const at::Tensor d_output = at::zeros({2, 6, 8}, at::TensorOptions().dtype(at::kDouble));

@@ -62,7 +62,7 @@ TEST(Execute, WeighsLossesByTrainedTokens) {
   SmallLlama llama;
   std::vector<std::unique_ptr<Layer>> layers;
   layers.push_back(std::make_unique<GivenLoss>());
-  Chunk chunk(layers, *llama.reducer, {});
+  Chunk chunk(layers, *llama.weights, *llama.reducer, {});
   std::vector<Microbatch> microbatches;
   for (const int64_t tokens : {32, 1, 16, 4, 32, 2, 8, 31}) {
     microbatches.push_back(llama.microbatch(static_cast<int64_t>(microbatches.size())));

@@ -111,10 +111,11 @@ TEST(Execute, LeavesNothingQueuedWhenAStepEndsHalfWay) {
   const Schedule schedule = generate("zb-h1", {.num_ranks = 1, .num_microbatches = 4});
   run_ranks(Mesh(MeshShape{}), {}, [&](RankContext& rank) {
     std::vector<Bucket> no_buckets;
+    LayerWeights weights(no_buckets, rank);
     GradientReducer reducer(no_buckets, rank);
     std::vector<std::unique_ptr<Layer>> layers;
     layers.push_back(std::make_unique<ThrowingLayer>());
-    Chunk chunk(layers, reducer, {});
+    Chunk chunk(layers, weights, reducer, {});
     const StepTable table(schedule);
     const PipelineRank on{.chunks = {&chunk}, .reducer = &reducer, .rank = &rank};
     std::vector<Microbatch> microbatches = testing::numbered_microbatches(4);

@@ -98,6 +98,7 @@ inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_bl
   run.spans.resize(static_cast<size_t>(num_ranks));
   run_ranks(Mesh({.pp = num_ranks}), {.timeout = std::chrono::seconds(60)}, [&](RankContext& rank) {
     std::vector<Bucket> no_buckets;
+    LayerWeights weights(no_buckets, rank);
     GradientReducer reducer(no_buckets, rank);
     PipelineRank on{.reducer = &reducer, .rank = &rank};
     on.boundary_tokens = 2;
@@ -110,7 +111,7 @@ inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_bl
     for (int64_t chunk = 0; chunk < schedule.num_chunks(); ++chunk) {
       const int64_t stage = stage_of(schedule.placement, num_ranks, rank.rank, chunk);
       layers.emplace_back().push_back(std::make_unique<NapLayer>(stage, schedule.num_stages, nap));
-      chunks.push_back(std::make_unique<Chunk>(layers.back(), reducer, FaultSet()));
+      chunks.push_back(std::make_unique<Chunk>(layers.back(), weights, reducer, FaultSet()));
       on.chunks.push_back(chunks.back().get());
     }
     Timeline timeline;

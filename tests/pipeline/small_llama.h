@@ -49,26 +49,31 @@ struct SmallLlama {
     rank.mesh = &mesh;
     rank.coordinates = mesh.coordinates(0);
     rank.groups["dp-cp"] = std::make_unique<WatchedGroup>(std::move(on_all_reduce));
-    part = build_model({.num_layers = num_layers,
-                        .hidden_size = 8,
-                        .ffn_hidden_size = 12,
-                        .num_attention_heads = 2,
-                        .num_query_groups = 1,
-                        .kv_channels = 4,
-                        .vocab_size = 11,
-                        .seq_length = 6},
-                       {.dtype = at::kDouble, .recompute = recompute});
+    part = build_model(config(num_layers), {.dtype = at::kDouble, .recompute = recompute});
     buckets = build_buckets(part.layer_parameters(), rank, at::kDouble, 1);
     for (const auto& parameter : part.parameters)
       fill_start_values(*parameter, {.kind = StartKind::kHot},
                         local_slice(parameter->spec(), mesh, rank.coordinates));
     reducer = std::make_unique<GradientReducer>(buckets, rank);
+    weights = std::make_unique<LayerWeights>(buckets, rank);
     chunk = std::make_unique<Chunk>(
-        part.layers, *reducer, FaultSet(),
+        part.layers, *weights, *reducer, FaultSet(),
         recomputation_plan(recompute, {.position = 1, .first_id = 0, .count = num_layers}));
   }
 
-  Microbatch microbatch(int64_t index) const {
+  static ModelConfig config(int64_t num_layers, bool tied = false) {
+    return {.num_layers = num_layers,
+            .hidden_size = 8,
+            .ffn_hidden_size = 12,
+            .num_attention_heads = 2,
+            .num_query_groups = 1,
+            .kv_channels = 4,
+            .vocab_size = 11,
+            .seq_length = 6,
+            .tied_embeddings = tied};
+  }
+
+  static Microbatch microbatch(int64_t index) {
     const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
     Microbatch result;
     result.index = index;
@@ -95,6 +100,7 @@ struct SmallLlama {
   ModelPart part;
   std::vector<Bucket> buckets;
   std::unique_ptr<GradientReducer> reducer;
+  std::unique_ptr<LayerWeights> weights;
   std::unique_ptr<Chunk> chunk;
 };
 

@@ -26,6 +26,10 @@ TEST(ResidentBytes, CountWeightsGradientsAndStatesOfAllRanks) {
   EXPECT_EQ(resident_bytes(reduced), 43'616.0 * ((2 + 4) * 2 + 3 * 4));
   reduced.parallel.zero = ZeroStage::kGradients;  // gradients too
   EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 * 2 + 4 * 4));
+  reduced.parallel.zero = ZeroStage::kParameters;  // and weights
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4));
+  reduced.mesh.dp_replicate = 2;  // two sets of one shard
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4) * 2);
 }
 
 TEST(CheckFitsMachine, RefusesWhatTheMachineCannotHold) {

@@ -14,7 +14,6 @@ namespace {
 
 std::unique_ptr<Parameter> parameter_named(const std::string& name) {
   auto parameter = std::make_unique<Parameter>(name, ParameterKind::kMatrix, replicated_spec({4}));
-  parameter->bind(at::ones({4}), at::ones({4}));
   return parameter;
 }
 
@@ -26,10 +25,16 @@ std::string message_after(
     run_ranks(Mesh(MeshShape{.dp = 3}), {}, [&](RankContext& rank) {
       const auto first = parameter_named("first"), second = parameter_named("second");
       const std::vector<Parameter*> parameters = {first.get(), second.get()};
+      std::vector<Bucket> buckets = build_buckets({parameters}, rank, at::kFloat, 1);
+      LayerWeights weights(buckets, rank);
+      for (const Parameter* parameter : parameters) {
+        parameter->weight().fill_(1.0);
+        parameter->gradient().fill_(1.0);
+      }
       const auto optimizer = make_optimizer({.kind = OptimizerKind::kAdamW}, parameters);
       optimizer->step({.lr = 0.1});
       if (rank.rank == 2) disturb(*second, *optimizer);
-      check_replicas(parameters, *optimizer, /*is_sharded=*/false, rank, 7);
+      check_replicas(parameters, weights, *optimizer, /*is_sharded=*/false, rank, 7);
     });
   } catch (const Error& error) {
     message = error.what();

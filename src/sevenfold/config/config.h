@@ -246,14 +246,19 @@ struct KeyCounts {
 
 // What data-parallel ranks (dp x cp) keep a share of instead of a copy: Rajbhandari et al. 2020.
 enum class ZeroStage : uint8_t {
-  kNone,       // copies of everything
-  kOptimizer,  // stage 1: optimizer states, master weights among them
-  kGradients,  // stage 2: summed gradients too
+  kNone,        // copies of everything
+  kOptimizer,   // stage 1: optimizer states, master weights among them
+  kGradients,   // stage 2: summed gradients too
+  kParameters,  // stage 3: weights too, whole only while a layer runs
 };
 
 // How layers are cut over the ranks, beside the degrees of the mesh.
 struct ParallelConfig {
   ZeroStage zero = ZeroStage::kNone;
+  // ZeRO stages 1 and 2: weights are gathered while the next forward runs, not before it.
+  bool overlap_gather = false;
+  // ZeRO stage 3: weights are freed after forward and gathered again for backward.
+  bool reshard_after_forward = true;
   bool reduces_in_bf16 = false;  // gradients are rounded to bf16 for their sums over dp and cp
   bool sequence = false;         // sequence parallelism; only with tp above 1
   bool tensor_overlap = true;    // collectives of a backward pass run while weight gradients do

@@ -87,7 +87,6 @@ void check_rules(Parameters& parameters, const SevenfoldBlock& block, const Conf
   check_pipeline_batches(parameters, block, config);
   check_context(parameters, mesh);
   check_experts(parameters, mesh);
-  check_data_parallel(parameters, mesh);
   check_recomputation(parameters);
   check_checkpoints(parameters);
   check_low_precision(parameters);
@@ -109,7 +108,6 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.model = resolve_model(parameters, config.mesh, vocabulary.size);
   config.mesh.tp_copies = key_value_copies(config.model, config.mesh.tp);
   config.parallel = resolve_parallel(parameters, config.model, config.mesh);
-  config.parallel.zero = resolve_zero_stage(parameters);
   config.parallel.reduces_in_bf16 = resolve_bf16_sums(parameters, config.run.precision);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
@@ -117,6 +115,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
   check_rules(parameters, block, config);
+  resolve_sharding(parameters, config.parallel, config.mesh);
   config.recompute = resolve_recomputation(parameters);
   refuse_unsupported_values(parameters);
 }

@@ -47,6 +47,9 @@ enum class Fault : uint8_t {
   kShardNormNotSummed,     // with ZeRO the norm is that of one rank's shard
   kLastShardNotUpdated,    // with ZeRO the rank with the last shard skips its optimizer step
   kWeightsNotGathered,     // with ZeRO each rank goes on with the old weights of the others' shards
+  kStaleWeights,       // with ZeRO a layer reads weights that were gathered before the last step
+  kWeightsReadEarly,   // with ZeRO-3 a layer reads weights whose gather has not ended
+  kReplicasNotSummed,  // with hybrid sharding each set of shards keeps the sums of its own ranks
   kRecomputeDropoutRedrawn,       // a layer that runs forward again draws other dropout masks
   kQueuedWeightGradientsDropped,  // the weight gradients that one micro batch queued are lost
   kOwnersNotSummed,  // copies of a table or a stage on two pipeline ranks keep their own gradients

@@ -20,19 +20,26 @@ void WeightGradients::add(const std::vector<Parameter*>& parameters,
   SEVENFOLD_CHECK_EQ(parameters.size(), d_outputs.size());
   Products products{parameters, std::move(d_outputs), std::move(input)};
   if (is_deferring()) {
-    queued_[microbatch_].push_back(std::move(products));
+    queued_[microbatch_][layer_].push_back(std::move(products));
   } else {
     run(products);
   }
 }
 
-void WeightGradients::run(int64_t microbatch) {
+void WeightGradients::run(int64_t microbatch, int64_t layer) {
   const auto found = queued_.find(microbatch);
   SEVENFOLD_CHECK(found != queued_.end(), "no weight gradients are queued for micro batch {}",
                   microbatch);
   const bool is_dropped = faults_.has(Fault::kQueuedWeightGradientsDropped) && microbatch == 0;
   if (!is_dropped)
-    for (const Products& products : found->second) run(products);
+    for (const Products& products : found->second[layer]) run(products);
+  found->second.erase(layer);
+}
+
+void WeightGradients::end(int64_t microbatch) {
+  const auto found = queued_.find(microbatch);
+  SEVENFOLD_CHECK(found != queued_.end() && found->second.empty(),
+                  "weight gradients of micro batch {} are left", microbatch);
   queued_.erase(found);
 }
 

@@ -23,12 +23,12 @@ RoundedFormat rounded_format(at::ScalarType type) {
 }
 
 bool needs_master(const Parameter& parameter) {
-  return rounded_format(parameter.weight().scalar_type()) != RoundedFormat::kNone;
+  return rounded_format(parameter.weight_type()) != RoundedFormat::kNone;
 }
 
 void check_bound(const Parameter& parameter) {
   SEVENFOLD_CHECK(parameter.is_bound(), "{} is not bound", parameter.name());
-  const at::Tensor& weight = parameter.weight();
+  const at::Tensor weight = parameter.owned_weight();
   const at::Tensor gradient = parameter.owned_gradient();
   SEVENFOLD_CHECK_EQ(gradient.numel(), parameter.owned().size());
   const at::ScalarType full = needs_master(parameter) ? at::kFloat : weight.scalar_type();

@@ -109,6 +109,12 @@ at::Tensor allocate(MemoryCategory category, int64_t elements, at::ScalarType dt
   return at::zeros({elements}, at::TensorOptions().dtype(dtype));
 }
 
+bool is_linear(const Parameter& parameter) {
+  return parameter.kind() == ParameterKind::kMatrix ||
+         parameter.kind() == ParameterKind::kOutputMatrix;
+}
+
+// Elements that follow those of the bucket's parameters before.
 void add_tensor_sum(Bucket& bucket, const std::string& group, int64_t offset, int64_t elements) {
   if (group.empty()) return;
   if (bucket.tensor_sums.empty() || bucket.tensor_sums.back().group != group)
@@ -116,24 +122,43 @@ void add_tensor_sum(Bucket& bucket, const std::string& group, int64_t offset, in
   bucket.tensor_sums.back().elements += elements;
 }
 
-void order_by_tensor_sum(Bucket& bucket) {
-  std::stable_sort(bucket.parameters.begin(), bucket.parameters.end(),
-                   [](const Parameter* a, const Parameter* b) {
-                     return tensor_sum_group(a->spec()) < tensor_sum_group(b->spec());
-                   });
+// What one collective serves lies side by side: linear layers behind the rest, and copies, which
+// may be either, between them.
+int place_of(const Parameter& parameter) {
+  const std::string group = tensor_sum_group(parameter.spec());
+  const int place = group.empty() ? 0 : group == "tp" ? 1 : 2;
+  return is_linear(parameter) ? 5 - place : place;
 }
 
-// Binds the weights; gradients follow.
-void bind_weights(Bucket& bucket, const RankContext& rank, at::ScalarType dtype) {
+void order_parameters(Bucket& bucket) {
+  std::stable_sort(
+      bucket.parameters.begin(), bucket.parameters.end(),
+      [](const Parameter* a, const Parameter* b) { return place_of(*a) < place_of(*b); });
+}
+
+void divide_split_backward(Bucket& bucket) {
+  int64_t others = 0;
+  for (const Parameter* parameter : bucket.parameters)
+    if (!is_linear(*parameter)) others += parameter->num_elements();
+  bucket.with_inputs = {0, others};
+  const bool is_shared = bucket.parameters.size() == 1 &&
+                         (bucket.first_layer != bucket.last_layer || !bucket.owner_group.empty());
+  bucket.with_weights = {is_shared ? 0 : others, bucket.elements};
+}
+
+// Binds the weights, in stage 3 for the time of building; gradients follow.
+void bind_weights(Bucket& bucket, const RankContext& rank, at::ScalarType dtype, ZeroStage stage) {
   std::vector<Slice> slices;
-  int64_t elements = 0;
+  int64_t& elements = bucket.elements;
   for (const Parameter* parameter : bucket.parameters) {
     slices.push_back(local_slice(parameter->spec(), *rank.mesh, rank.coordinates));
     add_tensor_sum(bucket, tensor_sum_group(parameter->spec()), elements,
                    slices.back().num_elements());
     elements += slices.back().num_elements();
   }
-  bucket.weights = allocate(MemoryCategory::kParameters, elements, dtype);
+  const bool is_gathered = stage == ZeroStage::kParameters;
+  bucket.weights = allocate(
+      is_gathered ? MemoryCategory::kCommunication : MemoryCategory::kParameters, elements, dtype);
   int64_t offset = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
     const at::Tensor flat = bucket.weights.narrow(0, offset, slices[i].num_elements());
@@ -142,51 +167,62 @@ void bind_weights(Bucket& bucket, const RankContext& rank, at::ScalarType dtype)
   }
 }
 
-// Binds the views of bucket.gradients, or unbinds them where that is undefined.
-void bind_gradients(Bucket& bucket) {
+// Calls lend(parameter, its view of `whole`), or with an undefined tensor where that is.
+template <typename Lend>
+void lend_views(const Bucket& bucket, const at::Tensor& whole, const Lend& lend) {
   int64_t offset = 0;
   for (Parameter* parameter : bucket.parameters) {
-    const at::Tensor& weight = parameter->weight();
-    parameter->lend_gradient(
-        bucket.gradients.defined()
-            ? bucket.gradients.narrow(0, offset, weight.numel()).view(weight.sizes())
-            : at::Tensor());
-    offset += weight.numel();
+    const int64_t elements = parameter->num_elements();
+    lend(*parameter, whole.defined() ? whole.narrow(0, offset, elements).view(parameter->sizes())
+                                     : at::Tensor());
+    offset += elements;
   }
+}
+
+void bind_gradients(Bucket& bucket) {
+  lend_views(bucket, bucket.gradients, [](Parameter& parameter, at::Tensor gradient) {
+    parameter.lend_gradient(std::move(gradient));
+  });
 }
 
 // The part of each parameter that lies in this rank's shard, maybe none.
 void bind_owned(Bucket& bucket) {
   int64_t offset = 0;
   for (Parameter* parameter : bucket.parameters) {
-    const int64_t end = offset + parameter->weight().numel();
+    const int64_t end = offset + parameter->num_elements();
     const int64_t from = std::clamp(bucket.shard.begin, offset, end);
     const int64_t to = std::clamp(bucket.shard.end, offset, end);
     const int64_t in_shard = from == to ? 0 : from - bucket.shard.begin;
     parameter->own({from - offset, to - offset},
+                   bucket.owned_weights.narrow(0, in_shard, to - from),
                    bucket.owned_gradients.narrow(0, in_shard, to - from));
     offset = end;
   }
 }
 
 void cut(Bucket& bucket, const RankContext& rank, ZeroStage stage) {
-  const int64_t elements = bucket.weights.numel();
-  bucket.shard = {0, elements};
+  bucket.shard = {0, bucket.elements};
   if (stage == ZeroStage::kNone) return;
-  const Communicator& group = rank.group("dp-cp");
-  bucket.shard_sizes = even_cut(elements, group.size());
+  const Communicator& group = rank.group(shard_group(rank.mesh->shape()));
+  bucket.shard_sizes = even_cut(bucket.elements, group.size());
   const auto own = bucket.shard_sizes.begin() + group.rank();
   bucket.shard.begin = std::accumulate(bucket.shard_sizes.begin(), own, int64_t{0});
   bucket.shard.end = bucket.shard.begin + *own;
 }
 
+void split_off_shard(Bucket& bucket, ZeroStage stage, at::ScalarType type) {
+  bucket.owned_weights = stage == ZeroStage::kParameters
+                             ? allocate(MemoryCategory::kParameters, bucket.shard.size(), type)
+                             : bucket.weights.narrow(0, bucket.shard.begin, bucket.shard.size());
+}
+
 void allocate_gradients(Bucket& bucket, ZeroStage stage, at::ScalarType type) {
   const ElementRange& shard = bucket.shard;
-  if (stage == ZeroStage::kGradients) {
+  if (stage >= ZeroStage::kGradients) {
     bucket.owned_gradients = allocate(MemoryCategory::kGradients, shard.size(), type);
     return;
   }
-  bucket.gradients = allocate(MemoryCategory::kGradients, bucket.weights.numel(), type);
+  bucket.gradients = allocate(MemoryCategory::kGradients, bucket.elements, type);
   bucket.owned_gradients = bucket.gradients.narrow(0, shard.begin, shard.size());
   bind_gradients(bucket);
 }
@@ -215,17 +251,22 @@ std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& la
   std::vector<Bucket> buckets = buckets_of.take();
   for (Bucket& bucket : buckets) {
     bucket.owner_group = owner_group(bucket.parameters.front()->spec());
-    order_by_tensor_sum(bucket);
-    bind_weights(bucket, rank, dtype);
+    order_parameters(bucket);
+    bind_weights(bucket, rank, dtype, stage);
+    divide_split_backward(bucket);
     cut(bucket, rank, stage);
+    split_off_shard(bucket, stage, dtype);
     allocate_gradients(bucket, stage, gradient_type(dtype));
     bind_owned(bucket);
+    if (stage != ZeroStage::kParameters) continue;
+    take_back_weights(bucket);
+    bucket.weights = at::Tensor();
   }
   return buckets;
 }
 
 void lend_gradients(Bucket& bucket) {
-  bucket.gradients = allocate(MemoryCategory::kCommunication, bucket.weights.numel(),
+  bucket.gradients = allocate(MemoryCategory::kCommunication, bucket.elements,
                               bucket.owned_gradients.scalar_type());
   bind_gradients(bucket);
 }
@@ -233,6 +274,16 @@ void lend_gradients(Bucket& bucket) {
 void take_back_gradients(Bucket& bucket) {
   bucket.gradients = at::Tensor();
   bind_gradients(bucket);
+}
+
+void lend_weights(Bucket& bucket) {
+  lend_views(bucket, bucket.weights, [](Parameter& parameter, at::Tensor weight) {
+    parameter.lend_weight(std::move(weight));
+  });
+}
+
+void take_back_weights(Bucket& bucket) {
+  for (Parameter* parameter : bucket.parameters) parameter->lend_weight({});
 }
 
 }  // namespace sevenfold

@@ -23,15 +23,20 @@ struct TensorSum {
 // padding, so that one collective and one optimizer pass serve them all.
 struct Bucket {
   std::vector<Parameter*> parameters;
-  at::Tensor weights;    // [sum of local elements]
-  at::Tensor gradients;  // same size, of gradient_type; stage 2: defined while lent to backward
-  // ZeRO: the bucket is cut into as many runs of elements as ranks share it (dp x cp), without
+  int64_t elements = 0;  // sum of the local ones
+  at::Tensor weights;    // [elements]; ZeRO stage 3: defined while gathered
+  at::Tensor gradients;  // same size, of gradient_type; from stage 2: while lent to backward
+  // ZeRO: the bucket is cut into as many runs of elements as ranks share it (shard_group), without
   // padding, wherever a parameter begins or ends.
-  std::vector<int64_t> shard_sizes;  // by rank of "dp-cp"; empty where every rank owns all
+  std::vector<int64_t> shard_sizes;  // by rank of that group; empty where every rank owns all
   ElementRange shard;                // what this rank owns
-  at::Tensor owned_gradients;        // [shard.size()]: in `gradients`, or (stage 2) by themselves
-  // Which of the gradients are summed inside the tensor-parallel group first; parameters of one
-  // group lie side by side.
+  at::Tensor owned_weights;          // [shard.size()]: in `weights`, or (stage 3) by themselves
+  at::Tensor owned_gradients;        // same size: in `gradients`, or (from stage 2) by themselves
+  // Where a backward pass is split: what the part that computes input gradients adds to (norms,
+  // biases, tables), and what the other adds to (weights of linear layers). A tied table is both.
+  ElementRange with_inputs, with_weights;
+  // Which of the gradients are summed inside the tensor-parallel group first; those of one group
+  // lie side by side.
   std::vector<TensorSum> tensor_sums;
   // Indices of the layers whose backward is the first and the last to add to these gradients: the
   // highest and the lowest one, since backward walks the layers down.
@@ -63,16 +68,20 @@ std::vector<int64_t> even_cut(int64_t elements, int64_t parts);
 // views. A parameter used by several layers (a tied table) gets a bucket of its own, and so does
 // one with other owners than its chunk. layers[i]: parameters that layer i reads; chunks: the
 // layers of each chunk in that list, no bucket reaching over two (empty: all are one). dtype: of
-// the weights. Bytes are booked as parameters and gradients; in stage 2 the gradients are this
-// rank's shard only.
+// the weights. Bytes are booked as parameters and gradients; from stage 2 on the gradients are this
+// rank's shard only, in stage 3 the weights too.
 std::vector<Bucket> build_buckets(const std::vector<std::vector<Parameter*>>& layers,
                                   const RankContext& rank, at::ScalarType dtype,
                                   int64_t bucket_elements, ZeroStage stage = ZeroStage::kNone,
                                   std::vector<LayerRange> chunks = {});
 
-// Stage 2: zeroed memory for the whole bucket's gradients, booked as communication, that the
-// parameters sum into until it is taken back.
+// From stage 2 on: zeroed memory for the whole bucket's gradients, booked as communication, that
+// the parameters sum into until it is taken back.
 void lend_gradients(Bucket& bucket);
 void take_back_gradients(Bucket& bucket);
+
+// Makes the whole weights, which exist, readable, or not.
+void lend_weights(Bucket& bucket);
+void take_back_weights(Bucket& bucket);
 
 }  // namespace sevenfold

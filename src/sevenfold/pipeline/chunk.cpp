@@ -71,10 +71,11 @@ Boundary Segment::input_gradients() const {
   return {input_.hidden_BTD.defined() ? input_.hidden_BTD.grad() : at::Tensor()};
 }
 
-Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-             FaultSet faults, RecomputationPlan recomputation, Communicator* input_sharers,
-             int64_t first_layer)
+Chunk::Chunk(const std::vector<std::unique_ptr<Layer>>& layers, LayerWeights& weights,
+             GradientReducer& reducer, FaultSet faults, RecomputationPlan recomputation,
+             Communicator* input_sharers, int64_t first_layer)
     : layers_(layers),
+      weights_(weights),
       reducer_(reducer),
       recomputation_(std::move(recomputation)),
       input_sharers_(input_sharers),
@@ -96,9 +97,11 @@ Boundary Chunk::forward(const Microbatch& microbatch, Boundary boundary) {
     const MomentScope moment(layers_[i]->index());
     const LayerInput input = input_of_layer(boundary, microbatch);
     const std::optional<size_t> again_from = recomputation_[i];
+    acquire(i, layer_after(i));
     const LayerOutput output = again_from ? segments[i].forward_without_graph(
                                                 *layers_[i], input, again_from == i, input_sharers_)
                                           : segments[i].forward(*layers_[i], input);
+    release(i, LayerPass::kForward);
     for (const LossRoot& loss : output.losses) loss_sum_ = loss_sum_ + loss.value.detach();
     boundary = output.boundary;
   }
@@ -109,18 +112,19 @@ Boundary Chunk::backward(const Microbatch& microbatch, Boundary d_output, Backwa
                          bool gradients_complete) {
   const auto kept = segments_.find(microbatch.index);
   SEVENFOLD_CHECK(kept != segments_.end(), "micro batch {} has not run forward", microbatch.index);
-  SEVENFOLD_CHECK(part == BackwardPart::kFull || !gradients_complete,
-                  "weight gradients that wait for their W are not complete");
   std::vector<Segment>& segments = kept->second;
   weight_gradients_.begin(microbatch.index, part);
-  reducer_.begin_backward(layers_of_rank(), gradients_complete);
+  reducer_.begin_backward(layers_of_rank());
   for (size_t i = layers_.size(); i-- > 0;) {
     const MomentScope moment(layers_[i]->index());
     if (!segments[i].has_graph()) run_forward_again(segments, i, microbatch);
+    acquire(i, layer_before(i, segments));
+    weight_gradients_.begin_layer(static_cast<int64_t>(i));
     segments[i].backward(d_output);
+    release(i, LayerPass::kBackward);
     d_output = segments[i].input_gradients();
     segments.pop_back();  // frees the layer's activations
-    if (gradients_complete) complete(i);
+    if (gradients_complete) reducer_.layer_complete(number_of(i), part);
   }
   segments_.erase(kept);
   return d_output;
@@ -141,15 +145,40 @@ void Chunk::run_forward_again(std::vector<Segment>& segments, size_t last,
     for (int64_t& sample : again.sample_ids) ++sample;
   const size_t first = recomputation_[last].value();
   Boundary boundary = segments[first].input();
-  for (size_t i = first; i <= last; ++i)
+  for (size_t i = first; i <= last; ++i) {
+    acquire(i, i < last ? layer_after(i) : std::nullopt);
     boundary = segments[i].forward(*layers_[i], input_of_layer(boundary, again)).boundary;
+    if (i < last) release(i, LayerPass::kBackward);
+  }
 }
 
+// Products of activations and their gradients: no weights are read.
 void Chunk::backward_weights(const Microbatch& microbatch, bool gradients_complete) {
-  reducer_.begin_backward(layers_of_rank(), /*is_reduced=*/false);
-  weight_gradients_.run(microbatch.index);
-  if (!gradients_complete) return;
-  for (size_t i = layers_.size(); i-- > 0;) complete(i);
+  reducer_.begin_backward(layers_of_rank());
+  for (size_t i = layers_.size(); i-- > 0;) {
+    weight_gradients_.run(microbatch.index, static_cast<int64_t>(i));
+    if (gradients_complete) reducer_.layer_complete(number_of(i), BackwardPart::kWeightOnly);
+  }
+  weight_gradients_.end(microbatch.index);
+}
+
+void Chunk::acquire(size_t layer, std::optional<size_t> next) {
+  const auto first = static_cast<size_t>(first_layer_);
+  weights_.acquire(first + layer, next ? std::optional(first + *next) : std::nullopt);
+}
+
+void Chunk::release(size_t layer, LayerPass pass) {
+  weights_.release(static_cast<size_t>(first_layer_) + layer, pass);
+}
+
+std::optional<size_t> Chunk::layer_after(size_t layer) const {
+  return layer + 1 < layers_.size() ? std::optional(layer + 1) : std::nullopt;
+}
+
+std::optional<size_t> Chunk::layer_before(size_t layer,
+                                          const std::vector<Segment>& segments) const {
+  if (layer == 0) return std::nullopt;
+  return segments[layer - 1].has_graph() ? layer - 1 : recomputation_[layer - 1].value();
 }
 
 void Chunk::abandon() {
@@ -164,8 +193,10 @@ Chunk::Evaluation Chunk::evaluate(const Microbatch& microbatch, Boundary boundar
                    .anchor = at::zeros({1}, microbatch.mask_BT.options()),
                    .microbatch = &microbatch,
                    .weight_gradients = &weight_gradients_};
-  for (const auto& layer : layers_) {
-    const LayerOutput output = layer->forward(input);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    acquire(i, layer_after(i));
+    const LayerOutput output = layers_[i]->forward(input);
+    release(i, LayerPass::kEvaluation);
     for (const LossRoot& loss : output.losses) sum = sum + loss.value;
     input.boundary = output.boundary;
   }

@@ -6,6 +6,7 @@
 
 #include "sevenfold/nn/layer.h"
 #include "sevenfold/parallel/data/gradient_reducer.h"
+#include "sevenfold/parallel/data/layer_weights.h"
 #include "sevenfold/parallel/tensor/input_share.h"
 #include "sevenfold/pipeline/recomputation.h"
 
@@ -41,19 +42,19 @@ class Segment {
 // Without layers it hands on what it gets.
 class Chunk {
  public:
-  // Layers and reducer outlive the chunk. input_sharers: ranks that keep a share each of the inputs
-  // of recomputed layers; null: every rank keeps them whole. first_layer: number of its first layer
-  // on the rank, as the reducer counts.
-  Chunk(const std::vector<std::unique_ptr<Layer>>& layers, GradientReducer& reducer,
-        FaultSet faults, RecomputationPlan recomputation = {},
+  // Layers, weights (of their buckets) and reducer outlive the chunk. input_sharers: ranks that
+  // keep a share each of the inputs of recomputed layers; null: every rank keeps them whole.
+  // first_layer: number of its first layer on the rank, as weights and reducer count.
+  Chunk(const std::vector<std::unique_ptr<Layer>>& layers, LayerWeights& weights,
+        GradientReducer& reducer, FaultSet faults, RecomputationPlan recomputation = {},
         Communicator* input_sharers = nullptr, int64_t first_layer = 0);
 
   // Keeps a segment per layer until backward (of recomputed layers, the input of each group).
   // Returns what the next stage gets, and adds the sum of token losses to loss_sum().
   Boundary forward(const Microbatch& microbatch, Boundary boundary);
-  // Walks the layers down; recomputed ones run forward again first. gradients_complete: no later
-  // row of the schedule adds to this chunk's weight gradients, so their reduction starts layer by
-  // layer. Never so with kInputOnly. Returns the gradient for the stage before.
+  // Walks the layers down; recomputed ones run forward again first. gradients_complete: what this
+  // adds to weight gradients can be reduced, layer by layer (no later row of the schedule adds to
+  // them, or they are reduced in every micro batch). Returns the gradient for the stage before.
   Boundary backward(const Microbatch& microbatch, Boundary d_output, BackwardPart part,
                     bool gradients_complete);
   // The weight gradients that backward with kInputOnly left.
@@ -72,10 +73,8 @@ class Chunk {
   bool idle() const { return segments_.empty() && weight_gradients_.empty(); }
   // Micro batches whose activations are kept, for B, W or both.
   int64_t num_microbatches_kept() const {
-    return static_cast<int64_t>(segments_.size()) + num_microbatches_queued();
+    return static_cast<int64_t>(segments_.size()) + weight_gradients_.num_queued();
   }
-  // Of them those that wait for backward_weights.
-  int64_t num_microbatches_queued() const { return weight_gradients_.num_queued(); }
   // Drops all of it: for a step that ends early.
   void abandon();
 
@@ -83,14 +82,23 @@ class Chunk {
   LayerRange layers_of_rank() const {
     return {first_layer_, first_layer_ + static_cast<int64_t>(layers_.size())};
   }
-  void complete(size_t layer) {
-    reducer_.layer_complete(first_layer_ + static_cast<int64_t>(layer));
-  }
+  // Of a layer of the chunk, among those of the rank.
+  int64_t number_of(size_t layer) const { return first_layer_ + static_cast<int64_t>(layer); }
+  // Its weights; `next`: the layer of the chunk that comes after it.
+  void acquire(size_t layer, std::optional<size_t> next);
+  void release(size_t layer, LayerPass pass);
   LayerInput input_of_layer(const Boundary& boundary, const Microbatch& microbatch);
-  // Builds the graphs of the recomputed layers from the start of the group to its end, `last`.
+  // Builds the graphs of the recomputed layers from the start of the group to its end, `last`,
+  // whose weights stay acquired.
   void run_forward_again(std::vector<Segment>& segments, size_t last, const Microbatch& microbatch);
 
+  std::optional<size_t> layer_after(size_t layer) const;
+  // What backward turns to after `layer`: the one below, or the first of those to run forward
+  // again.
+  std::optional<size_t> layer_before(size_t layer, const std::vector<Segment>& segments) const;
+
   const std::vector<std::unique_ptr<Layer>>& layers_;
+  LayerWeights& weights_;
   GradientReducer& reducer_;
   RecomputationPlan recomputation_;
   Communicator* input_sharers_;

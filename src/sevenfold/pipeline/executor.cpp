@@ -126,12 +126,12 @@ class ScheduleRun {
         return on_batch.is_training ? chunk.forward(on_batch, input)
                                     : evaluate(chunk, on_batch, input);
       case Op::kBackward:
-        return chunk.backward(on_batch, input, BackwardPart::kFull,
-                              is_reduced(chunk, pass, position));
+        return chunk.backward(on_batch, input, BackwardPart::kFull, is_reduced(pass, position));
       case Op::kBackwardInput:
-        return chunk.backward(on_batch, input, BackwardPart::kInputOnly, false);
+        return chunk.backward(on_batch, input, BackwardPart::kInputOnly,
+                              on_.reducer->reduces_every_microbatch());
       default:
-        chunk.backward_weights(on_batch, is_reduced(chunk, pass, position));
+        chunk.backward_weights(on_batch, is_reduced(pass, position));
         return {};
     }
   }
@@ -143,12 +143,10 @@ class ScheduleRun {
     return evaluation.boundary;
   }
 
-  // Whether the sums over the ranks start with this pass. In ZeRO-2 with all of them, unless weight
-  // gradients of other micro batches still wait in the same memory.
-  bool is_reduced(const Chunk& chunk, const Pass& pass, size_t position) const {
+  // Whether the sums over the ranks start with this pass: from ZeRO-2 on with every one.
+  bool is_reduced(const Pass& pass, size_t position) const {
     const FaultSet faults = on_.rank->faults;
-    if (on_.reducer->reduces_every_microbatch())
-      return chunk.num_microbatches_queued() == (pass.op == Op::kBackwardWeight ? 1 : 0);
+    if (on_.reducer->reduces_every_microbatch()) return true;
     if (faults.has(Fault::kNormOfLocalGradient)) return false;  // the trainer sums after the norm
     if (!faults.has(Fault::kReduceBeforeLastMicrobatch)) return table_.completes[at_][position];
     return is_last_but_one(pass.chunk, position);

@@ -32,12 +32,13 @@ double resident_bytes(const Config& config) {
   const auto weight = static_cast<double>(c10::elementSize(type));
   const auto full = static_cast<double>(c10::elementSize(gradient_type(type)));
   const auto ranks = static_cast<double>(config.mesh.world_size());
-  const double owners = ranks / static_cast<double>(config.mesh.dp * config.mesh.cp);
+  const double owners = ranks / static_cast<double>(config.mesh.dp_shard_cp());
   const ZeroStage stage = config.parallel.zero;
   const auto of_states =
       static_cast<double>(optimizer_state_bytes(config.optimizer, config.run.precision));
   const double per_rank = local_parameters(config) / static_cast<double>(config.mesh.pp);
-  return per_rank * (weight * ranks + full * (stage == ZeroStage::kGradients ? owners : ranks) +
+  return per_rank * (weight * (stage == ZeroStage::kParameters ? owners : ranks) +
+                     full * (stage >= ZeroStage::kGradients ? owners : ranks) +
                      of_states * (stage == ZeroStage::kNone ? ranks : owners));
 }
 

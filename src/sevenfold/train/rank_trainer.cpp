@@ -11,8 +11,6 @@
 #include "sevenfold/dist/timeline.h"
 #include "sevenfold/optim/clipping.h"
 #include "sevenfold/optim/learning_rate.h"
-#include "sevenfold/parallel/data/weight_gather.h"
-#include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/recomputation.h"
 #include "sevenfold/train/token_loss.h"
 
@@ -29,6 +27,11 @@ TensorParallel tensor_parallel(const Config& config, const RankContext& rank) {
           .sequence = config.parallel.sequence,
           .overlap = config.parallel.tensor_overlap,
           .faults = rank.faults};
+}
+
+// With ZeRO-3 a bucket is gathered and freed as a layer is.
+int64_t bucket_elements(const Config& config) {
+  return config.parallel.zero == ZeroStage::kParameters ? 1 : config.run.gradient_bucket_elements;
 }
 
 BatchPlace batch_place(const RankContext& rank) {
@@ -70,9 +73,12 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
                            .faults = rank.faults},
                           stages_.stages)),
       parameters_(parameters_of(parts_)),
-      buckets_(build_buckets(layer_parameters_of(parts_), rank, dtype_,
-                             config.run.gradient_bucket_elements, config.parallel.zero,
-                             layer_ranges(parts_))),
+      buckets_(build_buckets(layer_parameters_of(parts_), rank, dtype_, bucket_elements(config),
+                             config.parallel.zero, layer_ranges(parts_))),
+      weights_(buckets_, rank,
+               {.stage = config.parallel.zero,
+                .overlap = config.parallel.overlap_gather,
+                .reshard_after_forward = config.parallel.reshard_after_forward}),
       reducer_(buckets_, rank, config.parallel.zero,
                config.parallel.reduces_in_bf16 && dtype_ == at::kBFloat16),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
@@ -81,7 +87,7 @@ RankTrainer::RankTrainer(const Config& config, const SampleStream& data, RankCon
   for (const size_t part : stages_.part_of_chunk) {
     const StageLayers& layers = stages_.stages[part].layers;
     chunks_.emplace_back(
-        parts_[part].layers, reducer_, rank.faults,
+        parts_[part].layers, weights_, reducer_, rank.faults,
         recomputation_plan(config.recompute, {.position = layers.has_embedding ? 1U : 0U,
                                               .first_id = layers.first_layer,
                                               .count = layers.num_layers}),
@@ -100,18 +106,25 @@ void RankTrainer::start_weights() {
     options.kind = StartKind::kInit;
     options.seed += static_cast<uint64_t>(rank_.rank);
   }
-  for (const Parameter* parameter : parameters_) {
-    const at::Tensor& weight = parameter->weight();
-    const at::Tensor stepped = optimizer_->full_weight(*parameter);
-    const bool has_master = stepped.scalar_type() != weight.scalar_type();
-    // A master shard is filled from all values, unrounded: each is a function of its own index.
-    const at::Tensor values = has_master ? at::empty(weight.sizes(), stepped.options()) : weight;
-    fill_start_values(values, *parameter, options,
-                      local_slice(parameter->spec(), *rank_.mesh, rank_.coordinates));
-    if (!has_master) continue;
-    const ElementRange owned = parameter->owned();
-    stepped.copy_(values.view({-1}).narrow(0, owned.begin, owned.size()));
-    weight.copy_(values);
+  for (const Parameter* parameter : parameters_) start_weight(*parameter, options);
+}
+
+// A value is a function of its own index: a shard is filled by filling all of its parameter.
+void RankTrainer::start_weight(const Parameter& parameter, const StartOptions& options) {
+  const at::Tensor stepped = optimizer_->full_weight(parameter);
+  const bool is_read_here =
+      parameter.is_readable() && parameter.weight_type() == stepped.scalar_type();
+  const at::Tensor values =
+      is_read_here ? parameter.weight() : at::empty(parameter.sizes(), stepped.options());
+  fill_start_values(values, parameter, options,
+                    local_slice(parameter.spec(), *rank_.mesh, rank_.coordinates));
+  if (is_read_here) return;
+  const ElementRange owned = parameter.owned();
+  stepped.copy_(values.view({-1}).narrow(0, owned.begin, owned.size()));
+  if (parameter.is_readable()) {
+    parameter.weight().copy_(values);  // rounded
+  } else {
+    parameter.owned_weight().copy_(stepped);
   }
 }
 
@@ -186,7 +199,8 @@ std::vector<Parameter*> RankTrainer::norm_parameters() const {
 std::string RankTrainer::norm_group() const {
   const bool stays_local =
       rank_.faults.has(Fault::kShardNormNotSummed) || rank_.faults.has(Fault::kNormOfLocalGradient);
-  return is_sharded() && !stays_local ? "world" : "tp-pp";
+  if (!is_sharded() || stays_local) return "tp-pp";
+  return rank_.mesh->shape().dp_replicate > 1 ? "one-replica" : "world";
 }
 
 StepResult RankTrainer::apply_gradients() {
@@ -206,7 +220,7 @@ StepResult RankTrainer::apply_gradients() {
     result.num_zeros = zeros_in_gradient(parameters_, rank_, norm_group());
   if (is_finite) {
     step_optimizer(result);
-    gather_weights(buckets_, rank_);
+    weights_.stepped();
   }
   if (config_.run.log_params_norm)
     result.weight_norm = weight_norm(parameters_, *optimizer_, rank_, norm_group());
@@ -246,7 +260,8 @@ void RankTrainer::step_optimizer(const StepResult& result) {
   const double decay = weight_decay(config_.optimizer, position_.stepped_samples,
                                     run_samples(config_.run, config_.batch));
   position_.stepped_samples += result.global_batch_size;
-  const Communicator& owners = rank_.group("dp-cp");
+  const Communicator& owners =
+      rank_.group(is_sharded() ? shard_group(rank_.mesh->shape()) : "dp-cp");
   const bool skips =
       (rank_.faults.has(Fault::kReplicaNotUpdated) && rank_.rank == rank_.mesh->world_size() - 1) ||
       (rank_.faults.has(Fault::kLastShardNotUpdated) && owners.rank() == owners.size() - 1);
@@ -324,7 +339,9 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
 
 int64_t RankTrainer::parameter_bytes() const {
   int64_t bytes = 0;
-  for (const Bucket& bucket : buckets_) bytes += static_cast<int64_t>(bucket.weights.nbytes());
+  for (const Bucket& bucket : buckets_)
+    bytes += static_cast<int64_t>(
+        (bucket.weights.defined() ? bucket.weights : bucket.owned_weights).nbytes());
   return bytes;
 }
 

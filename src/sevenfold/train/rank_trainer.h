@@ -11,7 +11,9 @@
 #include "sevenfold/model/model.h"
 #include "sevenfold/optim/optimizer.h"
 #include "sevenfold/parallel/data/gradient_reducer.h"
+#include "sevenfold/parallel/data/layer_weights.h"
 #include "sevenfold/param/flat_storage.h"
+#include "sevenfold/param/start_values.h"
 #include "sevenfold/pipeline/chunk.h"
 #include "sevenfold/pipeline/executor.h"
 #include "sevenfold/pipeline/tables.h"
@@ -89,6 +91,7 @@ class RankTrainer {
   // What this rank did in the last step.
   const Execution& execution() const { return execution_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  LayerWeights& weights() { return weights_; }
   // Whether each data-parallel rank owns a shard of what steps are taken on (ZeRO), not a copy.
   bool is_sharded() const { return config_.parallel.zero != ZeroStage::kNone; }
 
@@ -96,6 +99,7 @@ class RankTrainer {
   std::vector<Microbatch> read_step(int64_t num_microbatches) const;
   void seed_losses(std::vector<Microbatch>& microbatches);
   void start_weights();
+  void start_weight(const Parameter& parameter, const StartOptions& options);
   // The parts of the result that follow from the forward passes. Collective.
   StepResult sum_loss();
   std::vector<Parameter*> norm_parameters() const;
@@ -116,6 +120,7 @@ class RankTrainer {
   std::vector<ModelPart> parts_;        // of stages_
   std::vector<Parameter*> parameters_;  // in model order
   std::vector<Bucket> buckets_;
+  LayerWeights weights_;
   GradientReducer reducer_;
   std::deque<Chunk> chunks_;  // by the schedule's number
   Execution execution_;

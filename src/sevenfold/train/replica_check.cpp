@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "sevenfold/core/error.h"
@@ -11,26 +12,51 @@
 namespace sevenfold {
 namespace {
 
+// What a rank holds a copy of.
 struct Replicated {
   const Parameter* parameter;
   std::string_view part;  // "weight" or a state's name
-  at::Tensor tensor;
+  uint64_t hash;
 };
 
+using WeightHashes = std::map<const Parameter*, uint64_t>;
+
+WeightHashes hash_weights(LayerWeights& weights) {
+  WeightHashes hashes;
+  weights.visit([&](const Bucket& bucket) {
+    for (const Parameter* parameter : bucket.parameters)
+      hashes[parameter] = hash_bits(parameter->weight());
+  });
+  return hashes;
+}
+
+void add_states(const Parameter& parameter, const Optimizer& optimizer,
+                std::vector<Replicated>& list) {
+  for (const OptimizerState& state : optimizer.states(parameter))
+    list.push_back({&parameter, state.name, hash_bits(state.tensor)});
+}
+
 // What the members of the group hold copies of.
-std::vector<Replicated> replicated_tensors(const std::vector<Parameter*>& parameters,
-                                           const Optimizer& optimizer, bool is_sharded,
-                                           const std::string& group) {
-  std::vector<Replicated> tensors;
+std::vector<Replicated> replicated_in(const std::string& group,
+                                      const std::vector<Parameter*>& parameters,
+                                      const WeightHashes& weights, const Optimizer& optimizer,
+                                      bool is_sharded) {
+  std::vector<Replicated> list;
   for (const Parameter* parameter : parameters) {
     const std::vector<std::string> groups = replica_groups(parameter->spec());
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) continue;
-    tensors.push_back({parameter, "weight", parameter->weight()});
-    if (is_sharded) continue;
-    for (const OptimizerState& state : optimizer.states(*parameter))
-      tensors.push_back({parameter, state.name, state.tensor});
+    list.push_back({parameter, "weight", weights.at(parameter)});
+    if (!is_sharded) add_states(*parameter, optimizer, list);
   }
-  return tensors;
+  return list;
+}
+
+// Of several sets of shards.
+std::vector<Replicated> replicated_shards(const std::vector<Parameter*>& parameters,
+                                          const Optimizer& optimizer) {
+  std::vector<Replicated> list;
+  for (const Parameter* parameter : parameters) add_states(*parameter, optimizer, list);
+  return list;
 }
 
 // [members, 1 + tensors]: rank in the world, then hashes.
@@ -41,8 +67,7 @@ at::Tensor gather_hashes(const std::vector<Replicated>& tensors, const RankConte
   const at::Tensor mine = at::empty({columns}, integers);
   auto* values = mine.data_ptr<int64_t>();
   *values++ = rank.rank;
-  for (const Replicated& replicated : tensors)
-    *values++ = static_cast<int64_t>(hash_bits(replicated.tensor));
+  for (const Replicated& replicated : tensors) *values++ = static_cast<int64_t>(replicated.hash);
   at::Tensor all = at::empty({group.size() * columns}, integers);
   group.all_gather(all, mine).wait();
   return all.view({group.size(), columns});
@@ -68,13 +93,17 @@ void check_group(const std::vector<Replicated>& tensors, const RankContext& rank
 
 }  // namespace
 
-void check_replicas(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
-                    bool is_sharded, const RankContext& rank, int64_t iteration) {
-  for (const char* group : {"dp-cp", "tp", "tp-copies", "embedding", "pp-twins"}) {
-    const std::vector<Replicated> tensors =
-        replicated_tensors(parameters, optimizer, is_sharded, group);
-    if (!tensors.empty()) check_group(tensors, rank, rank.group(group), iteration);
-  }
+void check_replicas(const std::vector<Parameter*>& parameters, LayerWeights& weights,
+                    const Optimizer& optimizer, bool is_sharded, const RankContext& rank,
+                    int64_t iteration) {
+  const WeightHashes hashes = hash_weights(weights);
+  const auto check = [&](const char* group, const std::vector<Replicated>& list) {
+    if (!list.empty()) check_group(list, rank, rank.group(group), iteration);
+  };
+  for (const char* group : {"dp-cp", "tp", "tp-copies", "embedding", "pp-twins"})
+    check(group, replicated_in(group, parameters, hashes, optimizer, is_sharded));
+  if (is_sharded && rank.mesh->shape().dp_replicate > 1)
+    check("dp-replicate", replicated_shards(parameters, optimizer));
 }
 
 }  // namespace sevenfold

@@ -84,8 +84,8 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run, Clock::
   const double time_s = seconds_since(start);
   const RunPosition& position = trainer.position();
   if (checks_replicas_after(position.iteration, run.options))
-    check_replicas(trainer.parameters(), trainer.optimizer(), trainer.is_sharded(), rank,
-                   position.iteration);
+    check_replicas(trainer.parameters(), trainer.weights(), trainer.optimizer(),
+                   trainer.is_sharded(), rank, position.iteration);
   StopReason stop = StopReason::kNone;
   if (rank.rank == 0)
     stop = stop_after(run.config.run, position.iteration, seconds_since(began),

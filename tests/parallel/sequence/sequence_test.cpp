@@ -54,7 +54,7 @@ void check_column(const ColumnRun& run, RankContext& rank, BackwardPart part, bo
   const at::Tensor y = gathering_column_linear(x, weights, gradients, tensor)[0];
   EXPECT_TRUE(near(y, columns(at::mm(flat(run.x), run.w.t()))));
   torch::autograd::backward({y}, {columns(run.dy)});
-  if (part == BackwardPart::kInputOnly) gradients.run(0);
+  if (part == BackwardPart::kInputOnly) gradients.run(0, 0);
   EXPECT_TRUE(near(x.grad(), own_part(at::mm(run.dy, run.w).view_as(run.x), tensor)));
   EXPECT_TRUE(
       near(weight->gradient(), testing::part_of(at::mm(run.dy.t(), flat(run.x)), spec, rank)));

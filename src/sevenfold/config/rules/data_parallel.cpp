@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sevenfold/config/rules/rules.h"
 
 // How weights, gradients and optimizer state are cut over data-parallel ranks.
@@ -34,7 +36,20 @@ void check_overlap(const Parameters& parameters) {
                parameters.where(key), key);
 }
 
+void check_sharded_optimizer(const Parameters& parameters) {
+  const std::string optimizer = parameters.string("optimizer");
+  if (optimizer == "adam" || optimizer == "sgd") return;
+  for (const char* key : {"use_torch_fsdp2", "use_megatron_fsdp"})
+    if (parameters.boolean(key))
+      raise_rule(
+          "sharding.optimizer",
+          "config: {}: it needs whole matrices, and {}=true cuts them; use optimizer=adam or "
+          "sgd, or {}=false",
+          parameters.where("optimizer"), key, key);
+}
+
 void check_sharding(const Parameters& parameters) {
+  check_sharded_optimizer(parameters);
   if (!parameters.boolean("use_torch_fsdp2")) return;
   for (const char* key : {"use_megatron_fsdp", "use_custom_fsdp", "use_distributed_optimizer"})
     if (parameters.boolean(key))
@@ -47,23 +62,39 @@ void check_sharding(const Parameters& parameters) {
                parameters.where("use_torch_fsdp2"), parameters.where(kStrategy), kStrategy);
 }
 
-void check_replicas(const Parameters& parameters, const MeshShape& mesh) {
+constexpr const char* kInstances = "num_distributed_optimizer_instances";
+constexpr const char* kReplicate = "data_parallel_replicate_degree";
+
+int64_t replicas_of(const Parameters& parameters, const char* key) {
+  return parameters.optional_integer(key).value_or(1);
+}
+
+void check_replicas(const Parameters& parameters, const MeshShape& mesh, ZeroStage stage) {
   const int64_t ranks = mesh.dp * mesh.cp;
-  for (const char* key :
-       {"num_distributed_optimizer_instances", "data_parallel_replicate_degree"}) {
-    const int64_t replicas = parameters.optional_integer(key).value_or(1);
+  for (const char* key : {kInstances, kReplicate}) {
+    const int64_t replicas = replicas_of(parameters, key);
     if (replicas >= 1 && ranks % replicas == 0) continue;
     raise_rule("sharding.replicas",
                "config: {} does not divide data-parallel size {} x context_parallel_size {} = {}; "
                "use {}",
                parameters.where(key), mesh.dp, mesh.cp, ranks, divisor_list(ranks));
   }
-  if (parameters.optional_integer("data_parallel_replicate_degree").value_or(1) > 1 &&
-      !parameters.boolean("use_torch_fsdp2"))
+  const int64_t instances = replicas_of(parameters, kInstances);
+  const int64_t degree = replicas_of(parameters, kReplicate);
+  if (degree > 1 && !parameters.boolean("use_torch_fsdp2"))
     raise_rule("sharding.replicas",
                "config: {}: replicas of shards need weights that are cut; use use_torch_fsdp2=true "
                "or data_parallel_replicate_degree=1",
-               parameters.where("data_parallel_replicate_degree"));
+               parameters.where(kReplicate));
+  if (instances > 1 && stage == ZeroStage::kNone)
+    raise_rule("sharding.replicas",
+               "config: {}: replicas of shards need an optimizer state that is cut; use "
+               "use_distributed_optimizer=true or {}=1",
+               parameters.where(kInstances), kInstances);
+  if (instances > 1 && degree > 1 && instances != degree)
+    raise_rule("sharding.replicas",
+               "config: {} and {} say different numbers of the same sets of shards; use {}={}",
+               parameters.where(kInstances), parameters.where(kReplicate), kInstances, degree);
 }
 
 constexpr const char* kAware = "use_precision_aware_optimizer";
@@ -89,21 +120,17 @@ void check_offload(const Parameters& parameters) {
                parameters.where("optimizer_cpu_offload"));
 }
 
-}  // namespace
-
-ZeroStage resolve_zero_stage(Parameters& parameters) {
+ZeroStage stage_of(const Parameters& parameters) {
   const std::string strategy = strategy_of(parameters);
-  if (strategy == "optim_grads_params")
-    parameters.unsupported(
-        kStrategy, fmt::format("config: {}: weights cut over data-parallel ranks (ZeRO-3) are not "
-                               "supported yet; use {}=optim_grads, which cuts gradients and "
-                               "optimizer state",
-                               parameters.where(kStrategy), kStrategy));
-  if (strategy.starts_with("optim_grads")) return ZeroStage::kGradients;
+  if (strategy == "optim_grads_params" || parameters.boolean("use_torch_fsdp2"))
+    return ZeroStage::kParameters;
+  if (strategy == "optim_grads") return ZeroStage::kGradients;
   if (strategy == "optim" || parameters.boolean("use_distributed_optimizer"))
     return ZeroStage::kOptimizer;
   return ZeroStage::kNone;
 }
+
+}  // namespace
 
 bool resolve_bf16_sums(Parameters& parameters, Precision precision) {
   const char* key = "grad_reduce_in_bf16";
@@ -114,12 +141,17 @@ bool resolve_bf16_sums(Parameters& parameters, Precision precision) {
   return precision == Precision::kBf16;
 }
 
-void check_data_parallel(const Parameters& parameters, const MeshShape& mesh) {
+void resolve_sharding(const Parameters& parameters, ParallelConfig& parallel, MeshShape& mesh) {
   check_overlap(parameters);
   check_sharding(parameters);
-  check_replicas(parameters, mesh);
   check_state_types(parameters);
   check_offload(parameters);
+  parallel.zero = stage_of(parameters);
+  check_replicas(parameters, mesh, parallel.zero);
+  parallel.overlap_gather = parameters.boolean("overlap_param_gather");
+  parallel.reshard_after_forward = parameters.boolean("torch_fsdp2_reshard_after_forward");
+  mesh.dp_replicate =
+      std::max(replicas_of(parameters, kInstances), replicas_of(parameters, kReplicate));
 }
 
 }  // namespace sevenfold::config

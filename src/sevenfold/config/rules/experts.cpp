@@ -123,9 +123,14 @@ void check_shared_overlap(const Parameters& parameters) {
 
 }  // namespace
 
-void check_experts(const Parameters& parameters, const MeshShape& mesh) {
+void check_experts(Parameters& parameters, const MeshShape& mesh) {
   const auto num_experts = parameters.optional_integer("num_experts");
   if (!num_experts) return;
+  if (mesh.tp > 1 && mesh.ep > 1 && !parameters.boolean("sequence_parallel"))
+    parameters.notice(fmt::format(
+        "{}: with tensor_model_parallel_size={} and expert_model_parallel_size={} every "
+        "tensor-parallel rank routes all tokens; use sequence_parallel=true",
+        parameters.where("sequence_parallel"), mesh.tp, mesh.ep));
   if (*num_experts < 1 || *num_experts > kMaxSize)
     raise_rule("experts.range", "config: {}: must be at least 1 and at most {}; use null for none",
                parameters.where("num_experts"), kMaxSize);

@@ -95,14 +95,10 @@ void note_missing_axes(Parameters& parameters, const MeshShape& mesh) {
 }
 
 void note_data_parallel_keys(Parameters& parameters) {
-  std::string overlaps;
-  for (const char* key : {"overlap_grad_reduce", "overlap_param_gather"})
-    if (parameters.boolean(key)) overlaps += (overlaps.empty() ? "" : ", ") + parameters.where(key);
-  if (!overlaps.empty())
-    parameters.notice(
-        overlaps +
-        ": accepted; until it acts gradients are always reduced while backward runs, and "
-        "weights are gathered right after the optimizer step");
+  const char* key = "overlap_grad_reduce";
+  if (parameters.boolean(key))
+    parameters.notice(parameters.where(key) +
+                      ": accepted; until it acts gradients are always reduced while backward runs");
 }
 
 }  // namespace

@@ -49,9 +49,6 @@ ModelConfig resolve_model(Parameters& parameters, const MeshShape& mesh, int64_t
 // Of tensor and sequence parallelism; checks what they cut.
 ParallelConfig resolve_parallel(Parameters& parameters, const ModelConfig& model,
                                 const MeshShape& mesh);
-// What data-parallel ranks keep a share of: as data_parallel_sharding_strategy says, or where that
-// is no_shard the optimizer state with use_distributed_optimizer. ZeRO-3 is left as unsupported.
-ZeroStage resolve_zero_stage(Parameters& parameters);
 // Whether gradients are rounded to bf16 for their sums over data-parallel ranks: of bf16 runs.
 bool resolve_bf16_sums(Parameters& parameters, Precision precision);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
@@ -84,11 +81,14 @@ void check_choices(const Parameters& parameters);
 void check_pipeline_batches(const Parameters& parameters, const SevenfoldBlock& block,
                             const Config& config);
 void check_context(const Parameters& parameters, const MeshShape& mesh);
-void check_experts(const Parameters& parameters, const MeshShape& mesh);
+void check_experts(Parameters& parameters, const MeshShape& mesh);
 void check_recomputation(const Parameters& parameters);
 // What is computed again in backward; the keys have passed check_recomputation.
 RecomputeConfig resolve_recomputation(Parameters& parameters);
-void check_data_parallel(const Parameters& parameters, const MeshShape& mesh);
+// What data-parallel ranks keep a share of, when it is gathered, and in how many sets of shards:
+// weights with use_torch_fsdp2, else as data_parallel_sharding_strategy says, or where that is
+// no_shard the optimizer state with use_distributed_optimizer.
+void resolve_sharding(const Parameters& parameters, ParallelConfig& parallel, MeshShape& mesh);
 void check_checkpoints(const Parameters& parameters);
 void check_low_precision(const Parameters& parameters);
 

@@ -26,13 +26,46 @@ bool is_left_out(const TensorSum& sum, FaultSet faults) {
                                       : Fault::kCopiesNotSummed);
 }
 
+// What of `a` is in `b`; where nothing is, an empty range within `a`.
+ElementRange overlap(ElementRange a, ElementRange b) {
+  return {std::clamp(b.begin, a.begin, a.end), std::clamp(b.end, a.begin, a.end)};
+}
+
+// Elements of the range in each rank's shard.
+std::vector<int64_t> cut_of(const Bucket& bucket, ElementRange range) {
+  std::vector<int64_t> sizes;
+  int64_t begin = 0;
+  for (const int64_t size : bucket.shard_sizes) {
+    sizes.push_back(overlap({begin, begin + size}, range).size());
+    begin += size;
+  }
+  return sizes;
+}
+
+// What a backward pass, or a part of it, adds to.
+ElementRange range_of(const Bucket& bucket, BackwardPart part = BackwardPart::kFull) {
+  switch (part) {
+    case BackwardPart::kFull:
+      break;
+    case BackwardPart::kInputOnly:
+      return bucket.with_inputs;
+    case BackwardPart::kWeightOnly:
+      return bucket.with_weights;
+  }
+  return {0, bucket.elements};
+}
+
+at::Tensor elements(const at::Tensor& flat, ElementRange range) {
+  return flat.narrow(0, range.begin, range.size());
+}
+
 }  // namespace
 
 GradientReducer::GradientReducer(std::vector<Bucket>& buckets, RankContext& rank, ZeroStage stage,
                                  bool sum_in_bf16)
     : buckets_(buckets),
       rank_(rank),
-      group_(rank.group("dp-cp")),
+      group_(rank.group(stage == ZeroStage::kNone ? "dp-cp" : shard_group(rank.mesh->shape()))),
       stage_(stage),
       sums_in_bf16_(sum_in_bf16) {
   for (const Bucket& bucket : buckets_) check_sum_axes(bucket);
@@ -56,7 +89,7 @@ bool GradientReducer::is_read_by(const Bucket& bucket, const LayerRange& chunk) 
 }
 
 // A table that two chunks share is lent with the first layers: which one comes first varies.
-void GradientReducer::begin_backward(const LayerRange& chunk, bool is_reduced) {
+void GradientReducer::begin_backward(const LayerRange& chunk) {
   if (!reduces_every_microbatch()) return;
   lowest_layer_ = chunk.begin;
   int64_t top = chunk.begin;
@@ -64,7 +97,7 @@ void GradientReducer::begin_backward(const LayerRange& chunk, bool is_reduced) {
     if (!is_read_by(bucket, chunk)) continue;
     const bool is_shared = bucket.completing_layers.size() > 1;
     if (!is_shared) top = std::max(top, bucket.first_layer);
-    if ((is_shared || !is_reduced) && !bucket.gradients.defined()) lend_gradients(bucket);
+    if (is_shared && !bucket.gradients.defined()) lend_gradients(bucket);
   }
   lend_to(top);
 }
@@ -74,36 +107,45 @@ void GradientReducer::lend_to(int64_t layer) {
     if (bucket.first_layer == layer && !bucket.gradients.defined()) lend_gradients(bucket);
 }
 
-void GradientReducer::layer_complete(int64_t layer) {
+void GradientReducer::layer_complete(int64_t layer, BackwardPart part) {
   for (size_t b = 0; b < buckets_.size(); ++b) {
     const std::vector<int64_t>& layers = buckets_[b].completing_layers;
     if (std::find(layers.begin(), layers.end(), layer) == layers.end()) continue;
-    if (reduces_every_microbatch() || --num_incomplete_[b] == 0) start(buckets_[b]);
+    if (reduces_every_microbatch()) {
+      start(buckets_[b], range_of(buckets_[b], part));
+    } else if (--num_incomplete_[b] == 0) {
+      start(buckets_[b], range_of(buckets_[b]));
+    }
   }
   if (reduces_every_microbatch() && layer > lowest_layer_) lend_to(layer - 1);
 }
 
 // Norms, biases, learned positions, copies of keys and values: small beside the bucket, and the
 // ranks of the group are in the same layer, so that it is waited for.
-void GradientReducer::sum_inside_tensor_group(Bucket& bucket) {
-  for (const TensorSum& sum : bucket.tensor_sums)
-    if (!is_left_out(sum, rank_.faults))
-      rank_.group(sum.group)
-          .all_reduce(bucket.gradients.narrow(0, sum.offset, sum.elements))
-          .wait();
+void GradientReducer::sum_inside_tensor_group(Bucket& bucket, ElementRange range) {
+  for (const TensorSum& sum : bucket.tensor_sums) {
+    const ElementRange part = overlap({sum.offset, sum.offset + sum.elements}, range);
+    if (part.size() == 0 || is_left_out(sum, rank_.faults)) continue;
+    rank_.group(sum.group).all_reduce(elements(bucket.gradients, part)).wait();
+  }
 }
 
-Work GradientReducer::reduce(Bucket& bucket) {
-  if (rank_.faults.has(Fault::kDataParallelSumMissing)) return {};
-  const at::ScalarType type = sums_in_bf16_ ? at::kBFloat16 : bucket.gradients.scalar_type();
+at::ScalarType GradientReducer::sum_type(const Bucket& bucket) const {
+  return sums_in_bf16_ ? at::kBFloat16 : bucket.owned_gradients.scalar_type();
+}
+
+Work GradientReducer::reduce(Bucket& bucket, ElementRange range) {
+  if (rank_.faults.has(Fault::kDataParallelSumMissing) || range.size() == 0) return {};
+  const at::ScalarType type = sum_type(bucket);
   if (stage_ == ZeroStage::kNone) return all_reduce_as(type, group_, bucket.gradients);
-  const at::Tensor own = bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size());
-  return reduce_scatter_as(type, group_, own, bucket.gradients, bucket.shard_sizes);
+  const at::Tensor own = elements(bucket.gradients, overlap(bucket.shard, range));
+  return reduce_scatter_as(type, group_, own, elements(bucket.gradients, range),
+                           cut_of(bucket, range));
 }
 
-void GradientReducer::start(Bucket& bucket) {
-  sum_inside_tensor_group(bucket);
-  Work work = reduce(bucket);
+void GradientReducer::start(Bucket& bucket, ElementRange range) {
+  sum_inside_tensor_group(bucket, range);
+  Work work = reduce(bucket, range);
   // Waited for, so that the fault does the same whenever the ranks get here.
   if (rank_.faults.has(Fault::kReduceBeforeLastMicrobatch)) work.wait();
   if (!reduces_every_microbatch()) {
@@ -111,12 +153,25 @@ void GradientReducer::start(Bucket& bucket) {
     return;
   }
   work.wait();  // so that no two buckets' gradients are alive unless a layer adds to both
-  add_to_shard(bucket);
+  add_to_shard(bucket, range);
 }
 
-void GradientReducer::add_to_shard(Bucket& bucket) {
-  bucket.owned_gradients.add_(bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size()));
+void GradientReducer::add_to_shard(Bucket& bucket, ElementRange range) {
+  const ElementRange own = overlap(bucket.shard, range);
+  elements(bucket.owned_gradients, {own.begin - bucket.shard.begin, own.end - bucket.shard.begin})
+      .add_(elements(bucket.gradients, own));
   take_back_gradients(bucket);
+}
+
+void GradientReducer::sum_over_replicas() {
+  if (stage_ == ZeroStage::kNone || rank_.mesh->shape().dp_replicate == 1 ||
+      rank_.faults.has(Fault::kReplicasNotSummed))
+    return;
+  std::vector<Work> sums;
+  for (Bucket& bucket : buckets_)
+    sums.push_back(
+        all_reduce_as(sum_type(bucket), rank_.group("dp-replicate"), bucket.owned_gradients));
+  for (Work& work : sums) work.wait();
 }
 
 // Owners list what they share in the same order, that of the model.
@@ -132,10 +187,12 @@ void GradientReducer::sum_over_owners() {
 void GradientReducer::finish() {
   for (Work& work : pending_) work.wait();
   pending_.clear();
+  sum_over_replicas();
   sum_over_owners();
+  const int64_t ranks = rank_.group("dp-cp").size();
   for (Bucket& bucket : buckets_) {
-    if (rank_.faults.has(Fault::kDataParallelSumTwice)) bucket.owned_gradients.mul_(group_.size());
-    if (rank_.faults.has(Fault::kDivisorTwice)) bucket.owned_gradients.div_(group_.size());
+    if (rank_.faults.has(Fault::kDataParallelSumTwice)) bucket.owned_gradients.mul_(ranks);
+    if (rank_.faults.has(Fault::kDivisorTwice)) bucket.owned_gradients.div_(ranks);
   }
 }
 

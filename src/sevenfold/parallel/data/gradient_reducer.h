@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sevenfold/dist/rank_context.h"
+#include "sevenfold/nn/weight_gradients.h"
 #include "sevenfold/param/flat_storage.h"
 
 namespace sevenfold {
@@ -12,15 +13,17 @@ namespace sevenfold {
 // tokens of the global batch, so no divisor exists here.
 //
 // Gradients of which tensor-parallel ranks hold parts (their ShardSpecs say so) are summed inside
-// that group first. Then, n = dp * cp ranks, bytes sent per rank on average:
+// that group first. Then, n = dp * cp ranks, with several sets of ZeRO shards those of one set,
+// bytes sent per rank on average:
 //   no ZeRO  all-reduce of a bucket as soon as the layer that adds to it last has run its last
 //            backward of the step, while the layers below compute: 2 (n-1)/n of the gradient bytes
 //   stage 1  reduce-scatter in its place, each rank keeping the sum of its shard: half of that
-//   stage 2  reduce-scatter in every micro batch; the bucket's gradients exist from the first to
-//            the last of its layers' backward only, and the shards of micro batches are added up.
-//            Where weight gradients wait for their W, from the first B until none waits any more
-// What two pipeline ranks hold copies of (a tied table, twins of a stage) is summed over the two in
-// the end, each rank's shard or whole by itself.
+//   stages   reduce-scatter in every micro batch; the bucket's gradients exist from the first to
+//   2, 3     the last of its layers' backward only, and the shards of micro batches are added up.
+//            A split backward does so twice, each part with the gradients that it adds to.
+// The R ranks that hold the same shard in R sets sum it at the end of the step: 2 (R-1)/R of it.
+// What two pipeline ranks hold copies of (a tied table, twins of a stage) is summed over the two
+// after that, each rank's shard or whole by itself.
 //
 // Layers are numbered through the chunks of a rank, in the order of build_buckets.
 class GradientReducer {
@@ -33,27 +36,29 @@ class GradientReducer {
 
   // Zeroes what the gradients of a step are summed in.
   void begin_step();
-  // Before every pass that computes weight gradients of a chunk, these layers. Stage 2 lends their
-  // gradients; if is_reduced, layer_complete follows for each of them, and only the first buckets
-  // are lent at once.
-  void begin_backward(const LayerRange& chunk, bool is_reduced);
-  // Called by the layer loop after the last backward of `layer` in this step (stage 2: after every
-  // one that is_reduced); starts the sums of the buckets that this completes.
-  void layer_complete(int64_t layer);
+  // Before every walk down the layers of a chunk that adds to gradients: from stage 2 on lends the
+  // first buckets.
+  void begin_backward(const LayerRange& chunk);
+  // Called by the layer loop after the last backward of `layer` in this step (from stage 2 on:
+  // after every backward, and after both parts of a split one); starts the sums of the buckets that
+  // this completes.
+  void layer_complete(int64_t layer, BackwardPart part = BackwardPart::kFull);
   // Waits for all sums. After it, owned gradients are those of the global batch.
   void finish();
 
   // Whether gradients are summed over the ranks after every micro batch, not once per step.
-  bool reduces_every_microbatch() const { return stage_ == ZeroStage::kGradients; }
+  bool reduces_every_microbatch() const { return stage_ >= ZeroStage::kGradients; }
 
  private:
   void await_all_layers();
   void lend_to(int64_t layer);
   bool is_read_by(const Bucket& bucket, const LayerRange& chunk) const;
-  void sum_inside_tensor_group(Bucket& bucket);
-  Work reduce(Bucket& bucket);
-  void start(Bucket& bucket);
-  void add_to_shard(Bucket& bucket);
+  void sum_inside_tensor_group(Bucket& bucket, ElementRange range);
+  at::ScalarType sum_type(const Bucket& bucket) const;
+  Work reduce(Bucket& bucket, ElementRange range);
+  void start(Bucket& bucket, ElementRange range);
+  void add_to_shard(Bucket& bucket, ElementRange range);
+  void sum_over_replicas();
   void sum_over_owners();
 
   std::vector<Bucket>& buckets_;

@@ -48,23 +48,37 @@ bool is_first_data_parallel_rank(const RankContext& rank) {
   return rank.group("dp-cp").rank() == 0;
 }
 
-// What a rank sends at least when the gradients are summed over dp and cp once, as reduce-scatter;
-// anything less leaves out a parameter.
-int64_t least_gradient_traffic(const RankTrainer& trainer, const Communicator& group) {
-  int64_t bytes = 0;
-  for (const Bucket& bucket : trainer.buckets())
-    bytes += ring_bytes::reduce_scatter(even_cut(bucket.weights.numel(), group.size()),
-                                        static_cast<int64_t>(bucket.owned_gradients.element_size()),
-                                        group.rank());
-  return bytes;
+// Of those that own the same elements.
+bool is_first_owner(const RankTrainer& trainer, const RankContext& rank) {
+  if (!trainer.is_sharded()) return is_first_data_parallel_rank(rank);
+  return rank.mesh->shape().dp_replicate == 1 || rank.group("dp-replicate").rank() == 0;
 }
 
-// Whether the rank's traffic since the ledger was cleared shows that it used the axis: dp by
-// sending its share of the gradients, the others by sending at all.
+// Whether the rank's traffic since the ledger was cleared shows that gradients were summed over dp
+// and cp: it sent at least a reduce-scatter of them, and where several sets hold the same shards an
+// all-reduce of its shard; anything less leaves out a parameter.
+bool used_data_parallelism(const RankTrainer& trainer, const RankContext& rank) {
+  const MeshShape& shape = rank.mesh->shape();
+  const Communicator& group = rank.group(shard_group(shape));
+  int64_t scattered = 0, shards = 0;
+  for (const Bucket& bucket : trainer.buckets()) {
+    const auto element = static_cast<int64_t>(bucket.owned_gradients.element_size());
+    scattered +=
+        ring_bytes::reduce_scatter(even_cut(bucket.elements, group.size()), element, group.rank());
+    if (shape.dp_replicate > 1)
+      shards += ring_bytes::all_reduce(bucket.owned_gradients.numel(), element, shape.dp_replicate,
+                                       rank.group("dp-replicate").rank());
+  }
+  int64_t summed = 0;  // beside what gathers weights
+  for (const auto& [key, entry] : rank.traffic.entries())
+    if (key.first == group.name() && key.second != "all_gather") summed += entry.bytes_sent;
+  return summed >= scattered && rank.traffic.of_group("dp-replicate").bytes_sent >= shards;
+}
+
+// Whether it used the axis: the others by sending at all.
 bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank) {
-  if (axis != Axis::kDp) return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
-  const Communicator& group = rank.group("dp-cp");
-  return rank.traffic.of_group("dp-cp").bytes_sent >= least_gradient_traffic(trainer, group);
+  if (axis == Axis::kDp) return used_data_parallelism(trainer, rank);
+  return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
 }
 
 std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankContext& rank) {
@@ -75,50 +89,56 @@ std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankCont
   return used;
 }
 
-// A tensor of a parameter: its weight, its gradient or a state.
-struct Held {
-  const Parameter* parameter;
-  at::Tensor tensor;
-};
-
-bool equal_over_replicas(const std::vector<Held>& held, const RankContext& rank) {
+// Of what ranks replicate: weights of every parameter over the groups that hold copies of it, and
+// gradients and states where whole ones or several sets of shards are copies.
+bool equal_weights(RankTrainer& trainer, const RankContext& rank) {
   bool equal = true;
-  for (const Held& one : held)
-    for (const std::string& group : replica_groups(one.parameter->spec()))
-      equal = bits_equal_over(rank.group(group), one.tensor) && equal;
+  trainer.weights().visit([&](const Bucket& bucket) {
+    for (const Parameter* parameter : bucket.parameters)
+      for (const std::string& group : replica_groups(parameter->spec()))
+        equal = bits_equal_over(rank.group(group), parameter->weight()) && equal;
+  });
   return equal;
 }
 
-// Where ranks own shards, gradients and states are nobody's copies; the weights that follow from
-// them are.
-std::vector<Held> gradients_of(const RankTrainer& trainer) {
-  std::vector<Held> held;
-  if (trainer.is_sharded()) return held;
-  for (const Parameter* parameter : trainer.parameters())
-    held.push_back({parameter, parameter->gradient()});
-  return held;
+std::vector<std::string> owner_groups(const Parameter& parameter, const RankTrainer& trainer,
+                                      const RankContext& rank) {
+  if (!trainer.is_sharded()) return replica_groups(parameter.spec());
+  if (rank.mesh->shape().dp_replicate > 1) return {"dp-replicate"};
+  return {};
 }
 
-std::vector<Held> weights_and_states_of(const RankTrainer& trainer) {
-  std::vector<Held> held;
-  for (const Parameter* parameter : trainer.parameters()) {
-    held.push_back({parameter, parameter->weight()});
-    if (trainer.is_sharded()) continue;
+bool equal_gradients(const RankTrainer& trainer, const RankContext& rank) {
+  bool equal = true;
+  for (const Parameter* parameter : trainer.parameters())
+    for (const std::string& group : owner_groups(*parameter, trainer, rank))
+      equal = bits_equal_over(rank.group(group), parameter->owned_gradient()) && equal;
+  return equal;
+}
+
+bool equal_states(const RankTrainer& trainer, const RankContext& rank) {
+  bool equal = true;
+  for (const Parameter* parameter : trainer.parameters())
     for (const OptimizerState& state : trainer.optimizer().states(*parameter))
-      held.push_back({parameter, state.tensor});
-  }
-  return held;
+      for (const std::string& group : owner_groups(*parameter, trainer, rank))
+        equal = bits_equal_over(rank.group(group), state.tensor) && equal;
+  return equal;
 }
 
 bool all_equal(const std::vector<int64_t>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
-std::string check_parameter_bytes(const RankTrainer& trainer, const RankContext& rank) {
+// keeps_shards: the rank keeps what it owns only (ZeRO-3).
+std::string check_parameter_bytes(const RankTrainer& trainer, const RankContext& rank,
+                                  bool keeps_shards) {
   int64_t declared = 0;
   for (const Parameter* parameter : trainer.parameters())
-    declared += local_slice(parameter->spec(), *rank.mesh, rank.coordinates).num_elements() *
-                static_cast<int64_t>(parameter->weight().element_size());
+    declared +=
+        (keeps_shards
+             ? parameter->owned().size()
+             : local_slice(parameter->spec(), *rank.mesh, rank.coordinates).num_elements()) *
+        static_cast<int64_t>(c10::elementSize(parameter->weight_type()));
   const int64_t live = rank.memory.live(MemoryCategory::kParameters);
   if (live == declared) return {};
   return fmt::format("rank {} holds {} bytes of parameters, its ShardSpecs say {}", rank.rank, live,
@@ -143,7 +163,8 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
              .faults = options.faults},
             [&](RankContext& rank) {
               RankTrainer trainer(config, samples, rank, tables);
-              bool equal = equal_over_replicas(weights_and_states_of(trainer), rank);
+              bool equal = equal_weights(trainer, rank);
+              equal = equal_states(trainer, rank) && equal;
               std::map<std::string, bool> used;
               for (int64_t step = 0; step < options.steps; ++step) {
                 const auto at = static_cast<size_t>(step);
@@ -151,30 +172,34 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                 trainer.compute_gradients();
                 for (const auto& [axis, now] : used_axes(trainer, rank))
                   used[axis] = now && (step == 0 || used[axis]);
-                equal = equal_over_replicas(gradients_of(trainer), rank) && equal;
+                equal = equal_gradients(trainer, rank) && equal;
                 for (const Parameter* parameter : trainer.parameters()) {
                   if (options.ones) parameter->owned_gradient().fill_(1.0);
-                  if (trainer.is_sharded() || is_first_data_parallel_rank(rank))
+                  if (is_first_owner(trainer, rank))
                     gradients[at].write(*parameter, parameter->owned(), parameter->owned_gradient(),
                                         rank);
                 }
                 const StepResult result = trainer.apply_gradients();
-                equal = equal_over_replicas(weights_and_states_of(trainer), rank) && equal;
+                equal = equal_weights(trainer, rank) && equal;
+                equal = equal_states(trainer, rank) && equal;
                 if (rank.rank != 0) continue;
                 trace.steps[at] = result;
                 trace.unequal_tokens |= !all_equal(trainer.microbatch_tokens());
               }
-              if (is_first_data_parallel_rank(rank))
-                for (const Parameter* parameter : trainer.parameters())
-                  weights.write(*parameter, {0, parameter->weight().numel()},
+              trainer.weights().visit([&](const Bucket& bucket) {
+                if (!is_first_data_parallel_rank(rank)) return;
+                for (const Parameter* parameter : bucket.parameters)
+                  weights.write(*parameter, {0, parameter->num_elements()},
                                 parameter->weight().view({-1}), rank);
+              });
               const std::lock_guard<std::mutex> lock(mutex);
               trace.replicas_equal = trace.replicas_equal && equal;
               for (const auto& [axis, uses] : used)
                 trace.axes_used[axis] =
                     uses && trace.axes_used.try_emplace(axis, true).first->second;
               if (trace.undeclared_bytes.empty())
-                trace.undeclared_bytes = check_parameter_bytes(trainer, rank);
+                trace.undeclared_bytes = check_parameter_bytes(
+                    trainer, rank, config.parallel.zero == ZeroStage::kParameters);
             });
   for (GlobalTensors& step : gradients) trace.gradients.push_back(step.take());
   trace.final_weights = weights.take();

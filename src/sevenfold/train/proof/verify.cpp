@@ -179,7 +179,10 @@ Config shrink_config(Config config) {
   model.vocab_size = kVocabulary;
   model.seq_length = round_up(kShortest, mesh.tp * 2 * mesh.cp);
   model.max_position_embeddings = model.seq_length;
-  config.mesh.dp = std::min<int64_t>(2, mesh.dp);
+  // Two sets of shards, of two ranks each, show what more would.
+  const int64_t sets = std::min<int64_t>(2, mesh.dp_replicate);
+  config.mesh.dp = sets * std::clamp<int64_t>(mesh.dp / mesh.dp_replicate, 1, 2);
+  config.mesh.dp_replicate = sets;
   config.mesh.tp_copies = key_value_copies(model, mesh.tp);
   config.batch.schedule.clear();
   config.batch.global_batch_size =
