@@ -318,11 +318,23 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
       sum = sum + execute(tables_->forward_only(count), pipeline_rank(), group).evaluation_loss;
     group.clear();
   };
-  for (int64_t at = range.first + place.dp_rank * micro; at < end; at += place.dp_size * micro) {
-    const Microbatch& microbatch = group.emplace_back(loader.range(at, std::min(at + micro, end)));
-    group.back().index = static_cast<int64_t>(group.size()) - 1;
-    tokens += static_cast<double>(microbatch.trained_tokens);
-    samples += static_cast<double>(microbatch.inputs_BT.size(0));
+  // Every data-parallel rank gathers weights as often as the others: one that has no samples left
+  // runs the first again, unseen.
+  const bool gathers = config_.parallel.zero == ZeroStage::kParameters;
+  for (int64_t round = range.first; round < end; round += place.dp_size * micro) {
+    const int64_t at = round + place.dp_rank * micro;
+    const bool has_samples = at < end;
+    if (!has_samples && !gathers) break;
+    Microbatch& microbatch =
+        group.emplace_back(has_samples ? loader.range(at, std::min(at + micro, end))
+                                       : loader.range(range.first, range.first + 1));
+    microbatch.index = static_cast<int64_t>(group.size()) - 1;
+    if (has_samples) {
+      tokens += static_cast<double>(microbatch.trained_tokens);
+      samples += static_cast<double>(microbatch.inputs_BT.size(0));
+    } else {
+      microbatch.mask_BT.zero_();
+    }
     if (static_cast<int64_t>(group.size()) == config_.mesh.pp) run_group();
   }
   run_group();
@@ -349,7 +361,7 @@ int64_t RankTrainer::count_parameters() const {
   double elements = 0.0;
   for (const Parameter* parameter : parameters_)
     if (counts_in_norm(parameter->spec(), *rank_.mesh, rank_.coordinates))
-      elements += static_cast<double>(parameter->weight().numel());
+      elements += static_cast<double>(parameter->num_elements());
   const at::Tensor total = scalar(elements);
   rank_.group("tp-pp").all_reduce(total).wait();
   return static_cast<int64_t>(total.item<double>());
