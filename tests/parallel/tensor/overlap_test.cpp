@@ -38,7 +38,7 @@ class WatchedGroup : public Communicator {
 
  private:
   struct Watched : Work::Operation {
-    explicit Watched(const WatchedGroup& group) : group(group) {}
+    explicit Watched(const WatchedGroup& watched) : group(watched) {}
     void wait() override { group.report_("waited for"); }
     bool is_done() const override { return false; }
     const WatchedGroup& group;
