@@ -66,8 +66,7 @@ void expect_1f1b_v_rows(size_t stride) {
     const OracleRow& row = rows[i];
     SCOPED_TRACE(row.text());
     const Simulation result = simulate(generate("1f1b-v", row.request()), row.request().costs);
-    const double chunk_pass = row.ranks == 8 && row.link == 0 ? row.time / 2 : 0;
-    EXPECT_LE(result.makespan, row.makespan + chunk_pass + kRounding);
+    EXPECT_LE(result.makespan, row.makespan + kRounding);
     EXPECT_LE(result.max_peak_activation(), row.max_peak() + kRounding);
   }
 }

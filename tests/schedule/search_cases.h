@@ -18,8 +18,6 @@ double makespan_within(const char* algorithm, const ScheduleRequest& request);
 // worse.
 void expect_zbv_rows(size_t stride);
 void expect_adaptive_rows(size_t stride);
-// 1F1B-V: makespan at most one pass of a chunk longer (which it is at P = 8, free links), peak no
-// worse.
 void expect_1f1b_v_rows(size_t stride);
 
 }  // namespace sevenfold

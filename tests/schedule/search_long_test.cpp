@@ -22,7 +22,7 @@ TEST(ZbvHeuristic, IsNoLongerThanTheOriginalOnAnyRow) {
   expect_zbv_rows(1);
 }
 
-TEST(OneFOneBV, IsAboutAsShortAsTheOriginalOnEveryRow) {
+TEST(OneFOneBV, IsNoLongerThanTheOriginalOnAnyRow) {
   expect_1f1b_v_rows(1);
 }
 

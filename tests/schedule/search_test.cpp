@@ -1,10 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "schedule/search_cases.h"
 #include "sevenfold/schedule/algorithms.h"
 #include "sevenfold/schedule/search/improve.h"
 #include "sevenfold/schedule/search/lower_bound.h"
+#include "sevenfold/schedule/search/steady.h"
 #include "sevenfold/schedule/simulate.h"
+#include "sevenfold/schedule/validate.h"
 
 namespace sevenfold {
 namespace {
@@ -38,7 +44,7 @@ TEST(Auto, SaysWhenNothingFits) {
 TEST(ZbvHeuristic, IsNoLongerThanTheOriginal) {
   expect_zbv_rows(7);
 }
-TEST(OneFOneBV, IsAboutAsShortAsTheOriginal) {
+TEST(OneFOneBV, IsNoLongerThanTheOriginal) {
   expect_1f1b_v_rows(9);
 }
 
@@ -58,6 +64,47 @@ TEST(LowerBound, IsReachedWhereTheClosedFormSaysSo) {
   EXPECT_DOUBLE_EQ(lower_bound(problem, Objective::kLongest), 24);
   EXPECT_DOUBLE_EQ(lower_bound(problem, Objective::kMakespan), 25.5);
   EXPECT_DOUBLE_EQ(simulate(generate("zbv-formatted", request), request.costs).makespan, 25.5);
+}
+
+TEST(Stretched, CostsNoMoreThanAMicrobatchsWorkForEachMoreAndHoldsNoMore) {
+  const ScheduleRequest request = request_of(4, 8, 1, 0, 3);
+  const PassProblem core(request, Placement::kVee, 2, false);
+  const PassOrder order = to_order(core, generate("1f1b-v", request));
+  ASSERT_DOUBLE_EQ(time_of(core, order, Objective::kMakespan), 31.5);
+  for (const int64_t count : {7, 8, 9, 40}) {
+    const PassProblem wanted(request_of(4, count, 1, 0, 3), Placement::kVee, 2, false);
+    const std::optional<PassOrder> longer = stretched(core, order, wanted);
+    ASSERT_TRUE(longer) << count;
+    EXPECT_EQ(find_fault(to_schedule(wanted, *longer, "stretched")).value_or(""), "") << count;
+    EXPECT_DOUBLE_EQ(time_of(wanted, *longer, Objective::kMakespan),
+                     7.5 + 3 * static_cast<double>(count));
+    EXPECT_LE(peak_of(wanted, *longer), peak_of(core, order)) << count;
+  }
+}
+
+TEST(Stretched, IsNothingWithoutASteadyStateOrForFarFewerMicrobatches) {
+  const PassProblem four(request_of(4, 4, 1, 0, 4), Placement::kVee, 2, false);
+  const PassProblem nine(request_of(4, 9, 1, 0, 9), Placement::kVee, 2, false);
+  PassOrder by_kind = sequential_order(four);  // all micro batches through a stage at once
+  for (std::vector<PassId>& list : by_kind)
+    std::stable_sort(list.begin(), list.end(), [&](PassId left, PassId right) {
+      const Pass a = four.pass(left);
+      const Pass b = four.pass(right);
+      if (a.op != b.op) return a.op == Op::kForward;
+      return a.op == Op::kForward ? a.stage < b.stage : a.stage > b.stage;
+    });
+  ASSERT_LT(time_of(four, by_kind, Objective::kMakespan), kUnfinished);
+  EXPECT_FALSE(stretched(four, by_kind, nine));
+  EXPECT_TRUE(stretched(nine, sequential_order(nine), nine));
+  EXPECT_FALSE(stretched(nine, sequential_order(nine), four));
+}
+
+TEST(SearchedSchedules, RunTheMicrobatchesOfEachStageInOrder) {
+  for (const char* algorithm : {"zbv-heuristic", "v-half", "v-min", "v-zb", "1f1b-v", "v-adaptive"})
+    for (const std::vector<Row>& rows : generate(algorithm, request_of(4, 9, 10, 1, 8)).rows) {
+      std::map<std::pair<Op, int64_t>, int64_t> next;
+      for (const Row& row : rows) EXPECT_EQ(row.microbatch, (next[{row.op, row.stage}]++));
+    }
 }
 
 TEST(Mirrored, RunsChainsBackwards) {

@@ -3,6 +3,7 @@
 #include "sevenfold/schedule/generators/generators.h"
 #include "sevenfold/schedule/generators/v_search.h"
 #include "sevenfold/schedule/search/lower_bound.h"
+#include "sevenfold/schedule/search/steady.h"
 
 namespace sevenfold {
 namespace {
@@ -35,26 +36,44 @@ VBlock one_f_one_b_v_block(int64_t num_ranks, int64_t first_turn, const double (
   return block;
 }
 
-}  // namespace
-
-Schedule one_f_one_b_v(const ScheduleRequest& request) {
-  PassProblem problem(request, Placement::kVee, 2, false);
-  const int64_t ranks = request.num_ranks;
+// The block repeated, for all its turns and gaps; the first has the least memory.
+std::vector<PassOrder> one_f_one_b_v_seeds(const PassProblem& problem) {
+  const int64_t ranks = problem.num_ranks;
   const bool is_whole = ranks % 3 == 0;
   const double gaps[3] = {is_whole ? 3.0 : 1.0, 1, is_whole ? 3.0 : 2.0};
-  const VBlock block = one_f_one_b_v_block(ranks, ranks % 3 == 2 ? 2 : 0, gaps);
-  std::vector<PassOrder> seeds = {repeated(problem, block)};
-  problem.memory = peak_of(problem, seeds.front());
+  std::vector<PassOrder> seeds = {
+      repeated(problem, one_f_one_b_v_block(ranks, ranks % 3 == 2 ? 2 : 0, gaps))};
   for (const int64_t turn : {0, 1, 2})
     for (const double tip : {1.0, 2.0, 3.0})
       for (const double loss : {1.0, 2.0, 3.0})
         for (const double tip_back : {2.0, 3.0, 4.0})
           seeds.push_back(
               repeated(problem, one_f_one_b_v_block(ranks, turn, {tip, loss, tip_back})));
-  const double enough = lower_bound(problem, Objective::kMakespan);
-  return to_schedule(problem,
-                     improved(problem, seeds, Objective::kMakespan, {5 * kBlockEffort, enough}),
-                     "1f1b-v");
+  return seeds;
+}
+
+// Squeezes the ends of the repeated block within its own memory.
+PassOrder squeezed(PassProblem& problem, std::vector<PassOrder> seeds, int64_t effort) {
+  problem.memory = peak_of(problem, seeds.front());
+  return improved(problem, seeds, Objective::kMakespan,
+                  {effort, lower_bound(problem, Objective::kMakespan)});
+}
+
+}  // namespace
+
+// The ends are squeezed where they are all there is: with the micro batches that fill and drain the
+// pipeline once. More micro batches repeat the steady state between them; among many more passes a
+// search would miss what it finds among these.
+Schedule one_f_one_b_v(const ScheduleRequest& request) {
+  ScheduleRequest core_request = request;
+  core_request.num_microbatches = 2 * request.num_ranks;
+  PassProblem core(core_request, Placement::kVee, 2, false);
+  const PassOrder core_order = squeezed(core, one_f_one_b_v_seeds(core), 5 * kBlockEffort);
+  PassProblem problem(request, Placement::kVee, 2, false);
+  std::vector<PassOrder> seeds = one_f_one_b_v_seeds(problem);
+  if (std::optional<PassOrder> order = stretched(core, core_order, problem))
+    seeds.push_back(*std::move(order));
+  return to_schedule(problem, squeezed(problem, std::move(seeds), 5 * kBlockEffort), "1f1b-v");
 }
 
 }  // namespace sevenfold

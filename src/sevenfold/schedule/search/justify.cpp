@@ -127,11 +127,10 @@ class Run {
 
 }  // namespace
 
-double time_of(const PassProblem& problem, const PassOrder& order, Objective objective) {
+std::vector<double> end_times(const PassProblem& problem, const PassOrder& order) {
   std::vector<double> end(problem.duration.size(), kNotYet);
   std::vector<size_t> position(order.size(), 0);
   std::vector<double> free_at(order.size(), 0);
-  std::vector<double> first_start(order.size(), 0);
   size_t left = problem.duration.size();
   for (bool moved = true; moved;) {
     moved = false;
@@ -143,15 +142,23 @@ double time_of(const PassProblem& problem, const PassOrder& order, Objective obj
           if (end[at(before)] == kNotYet) break;
           start = std::max(start, end[at(before)] + problem.hop[at(pass)]);
         }
-        if (position[rank] == 0) first_start[rank] = start;
         free_at[rank] = end[at(pass)] = start + problem.duration[at(pass)];
       }
   }
-  if (left > 0) return kUnfinished;
+  if (left > 0) end.clear();
+  return end;
+}
+
+double time_of(const PassProblem& problem, const PassOrder& order, Objective objective) {
+  const std::vector<double> end = end_times(problem, order);
+  if (end.empty()) return kUnfinished;
   double result = 0;
-  for (size_t rank = 0; rank < order.size(); ++rank)
-    result = std::max(result,
-                      free_at[rank] - (objective == Objective::kLongest ? first_start[rank] : 0));
+  for (const std::vector<PassId>& list : order) {
+    const PassId first = list.front();
+    const double start = end[at(first)] - problem.duration[at(first)];
+    const double idle = objective == Objective::kLongest ? start : 0;
+    result = std::max(result, end[at(list.back())] - idle);
+  }
   return result;
 }
 

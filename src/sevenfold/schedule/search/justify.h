@@ -15,6 +15,10 @@ enum class Objective : uint8_t {
 
 constexpr double kUnfinished = std::numeric_limits<double>::infinity();
 
+// When each pass ends, every rank running its list as it is from time 0 on; empty if ranks wait for
+// each other.
+std::vector<double> end_times(const PassProblem& problem, const PassOrder& order);
+
 // The order's time, every rank running its list as it is; kUnfinished if ranks wait for each other.
 double time_of(const PassProblem& problem, const PassOrder& order, Objective objective);
 

@@ -127,37 +127,33 @@ PassOrder reversed(PassOrder order) {
   return order;
 }
 
-namespace {
-
-// Micro batches are alike: new numbers in the order in which they enter the pipeline.
-std::vector<int64_t> numbers_by_entry(const PassProblem& problem, const PassOrder& order) {
-  std::vector<int64_t> numbers(static_cast<size_t>(problem.num_microbatches));
-  int64_t next = 0;
-  for (const PassId id : order[at(problem.rank[at(problem.id(Op::kForward, 0, 0))])]) {
-    const Pass pass = problem.pass(id);
-    if (pass.op == Op::kForward && pass.stage == 0)
-      numbers[static_cast<size_t>(pass.microbatch)] = next++;
+PassOrder numbered(const PassProblem& problem, const PassOrder& order, const PassProblem& target) {
+  const int64_t given = problem.num_microbatches;
+  std::vector<int64_t> seen(problem.duration.size() / static_cast<size_t>(given), 0);
+  PassOrder result;
+  for (const std::vector<PassId>& list : order) {
+    result.emplace_back();
+    for (const PassId pass : list) {
+      const int64_t step = pass / given;  // kind and stage
+      const int64_t microbatch = seen[static_cast<size_t>(step)]++;
+      result.back().push_back(static_cast<PassId>(step * target.num_microbatches + microbatch));
+    }
   }
-  return numbers;
+  return result;
 }
 
-}  // namespace
-
 Schedule to_schedule(const PassProblem& problem, const PassOrder& order, const char* algorithm) {
-  const std::vector<int64_t> numbers = numbers_by_entry(problem, order);
   Schedule schedule;
   schedule.algorithm = algorithm;
   schedule.num_stages = problem.num_stages;
   schedule.num_microbatches = problem.num_microbatches;
   schedule.placement = problem.placement;
-  for (const std::vector<PassId>& list : order) {
+  for (const std::vector<PassId>& list : numbered(problem, order, problem)) {
     std::vector<Row> rows;
     for (const PassId id : list) {
       const Pass pass = problem.pass(id);
-      rows.push_back({.op = pass.op,
-                      .stage = pass.stage,
-                      .chunk = pass.chunk,
-                      .microbatch = numbers[static_cast<size_t>(pass.microbatch)]});
+      rows.push_back(
+          {.op = pass.op, .stage = pass.stage, .chunk = pass.chunk, .microbatch = pass.microbatch});
     }
     schedule.rows.push_back(std::move(rows));
   }

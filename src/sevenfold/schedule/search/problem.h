@@ -55,7 +55,12 @@ PassOrder sequential_order(const PassProblem& problem);
 // Reverses each rank's list: an order of the mirrored problem.
 PassOrder reversed(PassOrder order);
 
-// With micro batches numbered in the order in which they enter the pipeline.
+// The same order with the passes of each kind and stage numbered in the order in which their rank
+// runs them, as passes of `target`: the same problem, maybe with another number of micro batches.
+// Micro batches are alike, so an order that finishes still does, and takes no longer.
+PassOrder numbered(const PassProblem& problem, const PassOrder& order, const PassProblem& target);
+
+// With its passes so numbered.
 Schedule to_schedule(const PassProblem& problem, const PassOrder& order, const char* algorithm);
 
 // The rows of a schedule of this problem (same placement and passes) as an order.
