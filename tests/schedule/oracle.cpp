@@ -46,7 +46,7 @@ std::vector<OracleRow> oracle_rows(const std::string& schedule, const std::strin
     one.schedule = kind["schedule"];
     one.variant = kind["variant"];
     one.chunks = kind["chunks"];
-    if (one.schedule != schedule || one.variant.rfind(variant, 0) != 0) continue;
+    if (one.schedule != schedule || (one.variant + "$").rfind(variant, 0) != 0) continue;
     one.ranks = row[1];
     one.microbatches = row[2];
     one.time = row[3];

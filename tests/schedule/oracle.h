@@ -28,7 +28,8 @@ struct OracleRow {
   std::string text() const;  // for failure messages
 };
 
-// All rows whose schedule is `schedule` and whose variant begins with `variant`.
+// All rows whose schedule is `schedule` and whose variant begins with `variant`; with a "$" at its
+// end, is the rest of `variant`.
 std::vector<OracleRow> oracle_rows(const std::string& schedule, const std::string& variant = "");
 
 }  // namespace sevenfold

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
     Constructions, Oracle,
     testing::Values(
         Case{"GPipe", "", "gpipe"}, Case{"1F1B", "", "1f1b"}, Case{"LoopedBFS", "", "looped-bfs"},
+        Case{"Interleaved1F1B", "v=2$", "1f1b-interleaved"},
         Case{"Interleaved1F1B", "v=2 flexible", "1f1b-interleaved"},
         Case{"Interleaved1F1B", "v=2 group=M", "1f1b-interleaved", Demand::kEqual, true},
         Case{"Interleaved1F1B", "v=4", "1f1b-interleaved"},
