@@ -73,7 +73,7 @@ def compare(ours, theirs, pairs):
     for pair in range(-WARM_UP, pairs):
         first, second = (ours, theirs) if pair % 2 == 0 else (theirs, ours)
         answers = {first: first.ask("step"), second: second.ask("step")}
-        peak = ours.ask("peak")
+        peak = dict(ours.ask("peak"), products=ours.ask("products")["seconds"])
         if pair < 0:
             print(f"step {pair + WARM_UP + 1}: loss {answers[ours]['loss']:.6f} and {answers[theirs]['loss']:.6f}, "
                   f"gradient norm {answers[ours]['gradient_norm']:.5f} and {answers[theirs]['gradient_norm']:.5f}")
@@ -111,6 +111,11 @@ def main():
         show(f"{name}, best shape", [peak[kind] / 1e9 for _, _, peak in rows], " Gflop/s")
         show(f"our step / {flops / 1e9:.1f} Gflop at that speed",
              [own["seconds"] / (flops / peak[kind]) for own, _, peak in rows])
+        if kind == "engine":
+            show("the step's products alone", [1e3 * peak["products"] for _, _, peak in rows], " ms")
+            show("the step's products alone / Gflop at that speed",
+                 [peak["products"] / (flops / peak[kind]) for _, _, peak in rows])
+            show("our step / its products alone", [own["seconds"] / peak["products"] for own, _, peak in rows])
     ours.quit()
     theirs.quit()
 

@@ -1,5 +1,5 @@
-// bench_step fp32|bf16: one rank's training step on request, for compare.py. Reads `step`, `peak`
-// or `quit` from stdin, a line each, and answers with a line of JSON.
+// bench_step fp32|bf16: one rank's training step on request, for compare.py. Reads `step`, `peak`,
+// `products` or `quit` from stdin, a line each, and answers with a line of JSON.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "bench/measure/processor.h"
 #include "bench/step/peak.h"
+#include "bench/step/products.h"
 #include "bench/step/step_model.h"
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/threads/cluster.h"
@@ -56,6 +57,9 @@ void serve(const Config& config, RankTrainer& trainer) {
     } else if (command == "peak") {
       const ProductPeak peak = product_peak(config.run.precision);
       answer({{"blas", peak.blas}, {"engine", peak.engine}});
+    } else if (command == "products") {
+      const bool is_fp32 = config.run.precision == Precision::kFp32;
+      answer({{"seconds", is_fp32 ? seconds_of_products(config) : 0.0}});
     } else {
       answer({{"error", "unknown command " + command}});
     }
