@@ -186,6 +186,21 @@ TEST(ScheduleCommand, ShowsTheScheduleOfAnExperiment) {
   std::filesystem::remove(file);
 }
 
+TEST(ScheduleCommand, PrintsANextCommandThatWorks) {
+  for (const std::string words :
+       {"--algorithm 1f1b-interleaved --group 6 --forward 1.23456789",
+        "--algorithm auto --group 6 --max-memory 5.5", "--compare --group 6 --comm 0.1"}) {
+    std::string next = schedule(words + " --stages 2 --microbatches 6").out;
+    const std::string prompt = "next: sevenfold schedule ";
+    next = next.substr(next.rfind(prompt) + prompt.size());
+    const Outcome outcome = schedule(next);
+    EXPECT_EQ(outcome.exit_code, 0) << next << outcome.error;
+    if (words.find("1f1b") != std::string::npos) {
+      EXPECT_THAT(next, HasSubstr("--group 6 --forward 1.23456789"));
+    }
+  }
+}
+
 TEST(ScheduleCommand, ReadsNumbersAsDecimal) {
   EXPECT_EQ(json::parse(schedule("--algorithm 1f1b --stages 010 --microbatches 016 --json").out),
             json::parse(schedule("--algorithm 1f1b --stages 10 --microbatches 16 --json").out));
@@ -211,6 +226,24 @@ TEST(ScheduleCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error("--algorithm 1f1b-interleaved --group 3" + sizes), HasSubstr("use 4, 8"));
   EXPECT_THAT(error("--algorithm 1f1b --forward -1" + sizes),
               HasSubstr("--forward \"-1\": is no decimal number of 0 or more"));
+  EXPECT_THAT(error("--algorithm 1f1b --forward 1e308" + sizes),
+              HasSubstr("forward time 1e+308 is too large to add up; use at most 1e+100"));
+  EXPECT_THAT(error("--compare --comm 1e308" + sizes),
+              HasSubstr("link time 1e+308 is too large to add up"));
+  for (const std::string value : {"1e309", "1e-400"})
+    EXPECT_THAT(error("--algorithm 1f1b --comm " + value + sizes),
+                HasSubstr("--comm " + value + ": is out of range; use 0, or 1e-307 to 1e+308"));
+  for (const std::string value : {"nan", "inf", "-inf", "0x1p3", "1,5", "one"})
+    EXPECT_THAT(error("--algorithm 1f1b --backward-input=" + value + sizes),
+                HasSubstr("--backward-input \"" + value + "\": is no decimal number of 0 or more"));
+  EXPECT_THAT(error("--algorithm 1f1b --forward 0 --backward-input 0 --backward-weight 0" + sizes),
+              HasSubstr("all take no time"));
+  EXPECT_THAT(error("--algorithm 1f1b --weight-memory 1.5" + sizes),
+              HasSubstr("1.5 is more than the whole activation; use a share from 0 to 1"));
+  EXPECT_THAT(error("--algorithm 1f1b --group 4" + sizes),
+              HasSubstr("1f1b has no groups of micro batches; leave --group out"));
+  EXPECT_THAT(error("--algorithm auto --stages 4096 --microbatches 65536"),
+              HasSubstr("268435456 forwards, more than the 2500000 that a table holds"));
   EXPECT_THAT(error("--algorithm 1f1b --stages 010x --microbatches 8"),
               HasSubstr("--stages \"010x\": is no whole decimal number"));
   EXPECT_THAT(error("--algorithm 1f1b --stages 4 --microbatches 99999999999999999999"),

@@ -40,6 +40,9 @@ double read_positive_number(const std::string& place, const std::string& text, b
   double value = 0.0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop == end && error == std::errc::result_out_of_range)
+    raise<ConfigError>("{} {}: is out of range; use {} to 1e+308", place, text,
+                       takes_zero ? "0, or 1e-307" : "1e-307");
   const bool is_number = stop == end && error == std::errc() && !std::isinf(value);
   if (!is_number || !(value > 0.0 || (takes_zero && value == 0.0)))
     raise<ConfigError>("{} \"{}\": is no decimal number {}; write one", place, text,

@@ -23,6 +23,7 @@ struct Algorithm {
   int64_t max_chunks;
   int64_t default_chunks;
   bool splits_backward;  // B and W apart
+  bool takes_groups;     // looks at ScheduleRequest::group_size
   bool chooses;          // takes the table of another algorithm
   Schedule (*generate)(const ScheduleRequest&);
   const char* summary;

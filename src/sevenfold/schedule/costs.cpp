@@ -1,5 +1,6 @@
 #include "sevenfold/schedule/costs.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sevenfold/core/error.h"
@@ -7,12 +8,18 @@
 namespace sevenfold {
 namespace {
 
+// Sums over all passes of the largest schedules stay far from what a number can hold.
+constexpr double kMaxCost = 1e100;
+
 void check_cost(const char* name, double value) {
   if (!std::isfinite(value) || value < 0)
     raise<ConfigError>("schedule: {} {} is not a cost; use a number of at least 0", name, value);
+  if (value > kMaxCost)
+    raise<ConfigError>("schedule: {} {} is too large to add up; use at most {}, in a larger unit",
+                       name, value, kMaxCost);
 }
 
-void check_costs(const PassCosts& costs) {
+void check_passes(const PassCosts& costs) {
   check_cost("forward time", costs.forward);
   check_cost("time of backward by input", costs.backward_input);
   check_cost("time of backward by weight", costs.backward_weight);
@@ -25,17 +32,36 @@ void check_costs(const PassCosts& costs) {
 
 }  // namespace
 
-std::vector<PassCosts> stage_costs(const ScheduleCosts& costs, int64_t num_ranks,
-                                   int64_t num_stages) {
-  check_costs(costs.share);
+ScheduleCosts in_own_unit(ScheduleCosts costs) {
+  std::vector<double*> times = {&costs.link};
+  const auto add = [&](PassCosts& pass) {
+    times.insert(times.end(), {&pass.forward, &pass.backward_input, &pass.backward_weight});
+  };
+  if (costs.stages.empty()) add(costs.share);
+  for (PassCosts& stage : costs.stages) add(stage);
+  double longest = 0;
+  for (const double* time : times) longest = std::max(longest, *time);
+  if (longest <= 0) return costs;
+  const int exponent = std::ilogb(longest);
+  for (double* time : times) *time = std::ldexp(*time, -exponent);
+  return costs;
+}
+
+void check_costs(const ScheduleCosts& costs) {
+  check_passes(costs.share);
   check_cost("link time", costs.link);
-  check_cost("weight memory", costs.weight_memory);
   if (costs.weight_memory > 1)
     raise<ConfigError>(
         "schedule: weight memory {} is more than the whole activation; use a share from 0 to 1",
         costs.weight_memory);
+  check_cost("weight memory", costs.weight_memory);
+  for (const PassCosts& stage : costs.stages) check_passes(stage);
+}
+
+std::vector<PassCosts> stage_costs(const ScheduleCosts& costs, int64_t num_ranks,
+                                   int64_t num_stages) {
+  check_costs(costs);
   if (!costs.stages.empty()) {
-    for (const PassCosts& stage : costs.stages) check_costs(stage);
     if (static_cast<int64_t>(costs.stages.size()) != num_stages)
       raise<ConfigError>("schedule: costs of {} stages are given, the schedule has {}",
                          costs.stages.size(), num_stages);

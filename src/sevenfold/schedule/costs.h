@@ -33,8 +33,17 @@ struct ScheduleCosts {
   std::vector<PassCosts> stages;
 };
 
+// Throws ConfigError if a cost is negative, not finite or above 1e100, if no pass takes any time,
+// or if the share of weight memory is above 1.
+void check_costs(const ScheduleCosts& costs);
+
+// The same costs in a unit of time in which the longest takes from 1 to 2: what a search finds then
+// does not depend on the user's unit. The factor is a power of two, so nothing is rounded. Needs
+// costs that check_costs takes.
+ScheduleCosts in_own_unit(ScheduleCosts costs);
+
 // Costs of each stage of a model cut into `num_stages` on `num_ranks` ranks.
-// Throws ConfigError if costs.stages has another length, or a cost is negative or not finite.
+// Throws ConfigError as check_costs does, and if costs.stages has another length.
 std::vector<PassCosts> stage_costs(const ScheduleCosts& costs, int64_t num_ranks,
                                    int64_t num_stages);
 

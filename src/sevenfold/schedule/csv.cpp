@@ -74,10 +74,15 @@ std::optional<Row> parse_overlap(std::string_view text) {
   return forward;
 }
 
+// "3SEND_F7", "3UNSHARD".
 bool is_added_by_pytorch(std::string_view text) {
   if (!take_number(text)) return false;
   return std::any_of(std::begin(kAddedByPyTorch), std::end(kAddedByPyTorch),
-                     [&](std::string_view word) { return text.substr(0, word.size()) == word; });
+                     [&](std::string_view word) {
+                       if (text.substr(0, word.size()) != word) return false;
+                       std::string_view rest = text.substr(word.size());
+                       return rest.empty() || (take_number(rest) && rest.empty());
+                     });
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -86,6 +91,15 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && std::string_view(" \t\r\"").find(text.back()) != std::string_view::npos)
     text.remove_suffix(1);
   return text;
+}
+
+// A cell as a message can show it: short, and in characters that a terminal takes for themselves.
+std::string shown(std::string_view cell) {
+  constexpr size_t kShown = 40;
+  std::string text(cell.substr(0, kShown));
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return cell.size() > kShown ? text + "..." : text;
 }
 
 std::vector<Row> parse_line(const std::string& line, const std::string& name, size_t number) {
@@ -104,7 +118,7 @@ std::vector<Row> parse_line(const std::string& line, const std::string& name, si
           "schedule: {}: line {}, cell {}: '{}' is no pass; write stage, F, B, I or W, and micro "
           "batch: "
           "3F7",
-          name, number, cell_number, cell);
+          name, number, cell_number, shown(cell));
     rows.push_back(*row);
   }
   return rows;
@@ -160,6 +174,7 @@ void write_csv(std::ostream& out, const Schedule& schedule) {
 Schedule read_csv(std::istream& in, const std::string& name) {
   Schedule schedule;
   schedule.algorithm = name;
+  int64_t passes = 0;
   int64_t stages = 0;
   int64_t microbatches = 0;
   std::string line;
@@ -167,11 +182,17 @@ Schedule read_csv(std::istream& in, const std::string& name) {
     if (trimmed(line).empty()) continue;
     schedule.rows.push_back(parse_line(line, name, number));
     for (const Row& row : schedule.rows.back()) {
+      passes += passes_of(row).count;
       stages = std::max({stages, row.stage + 1, row.backward.stage + 1});
       microbatches = std::max({microbatches, row.microbatch + 1, row.backward.microbatch + 1});
     }
   }
   if (schedule.rows.empty()) raise<DataError>("schedule: {}: holds no rows", name);
+  if (stages * microbatches > passes)
+    raise<DataError>(
+        "schedule: {}: {} passes cannot run {} micro batches through {} stages; every stage has "
+        "every micro batch forward and backward, numbered from 0",
+        name, passes, microbatches, stages);
   schedule.num_stages = stages;
   schedule.num_microbatches = microbatches;
   const std::optional<Placement> placement = placement_of(schedule);

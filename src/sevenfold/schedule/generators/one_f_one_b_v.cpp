@@ -8,6 +8,8 @@
 namespace sevenfold {
 namespace {
 
+constexpr int64_t kEndsEffort = 5 * kBlockEffort;
+
 // A block that fills its six slots (F and F of one slot, BW and BW of two) on every rank:
 // neighbours run forwards one slot apart and backwards 2 or 5 slots apart, in turns of three ranks,
 // so that the residues never collide. On average a micro batch stays 8P slots: two thirds of the
@@ -68,12 +70,15 @@ Schedule one_f_one_b_v(const ScheduleRequest& request) {
   ScheduleRequest core_request = request;
   core_request.num_microbatches = 2 * request.num_ranks;
   PassProblem core(core_request, Placement::kVee, 2, false);
-  const PassOrder core_order = squeezed(core, one_f_one_b_v_seeds(core), 5 * kBlockEffort);
+  const PassOrder core_order = squeezed(core, one_f_one_b_v_seeds(core), kEndsEffort);
   PassProblem problem(request, Placement::kVee, 2, false);
   std::vector<PassOrder> seeds = one_f_one_b_v_seeds(problem);
-  if (std::optional<PassOrder> order = stretched(core, core_order, problem))
-    seeds.push_back(*std::move(order));
-  return to_schedule(problem, squeezed(problem, std::move(seeds), 5 * kBlockEffort), "1f1b-v");
+  int64_t effort = kEndsEffort;
+  if (std::optional<PassOrder> order = stretched(core, core_order, problem)) {
+    seeds = {seeds.front(), *std::move(order)};
+    effort = kBlockEffort;
+  }
+  return to_schedule(problem, squeezed(problem, std::move(seeds), effort), "1f1b-v");
 }
 
 }  // namespace sevenfold
