@@ -2,82 +2,118 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
 #include "bench/step/step_model.h"
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/rank_trainer.h"
 
 namespace sevenfold::bench {
-namespace {
 
-// Lets one contestant at a time compute. The others' threads sleep.
-class Turns {
- public:
-  explicit Turns(size_t contestants) : contestants_(contestants) {}
-
-  void wait(size_t contestant, int round) {
-    const size_t place = static_cast<size_t>(round) * contestants_ + contestant;
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return turn_ == place; });
-  }
-  void pass_on() {
-    const std::lock_guard lock(mutex_);
-    ++turn_;
-    changed_.notify_all();
-  }
-
- private:
-  const size_t contestants_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t turn_ = 0;
-};
-
-struct Times {
-  std::vector<double> seconds;
-  double loss = 0.0;
-};
-
-void compete(const Contestant& contestant, size_t index, int rounds, Turns& turns, Times& times) {
-  const StepTokens tokens(contestant.config.model);
-  const SampleStream samples(contestant.config, tokens);
-  run_ranks(Mesh(contestant.config.mesh), {}, [&](RankContext& rank) {
-    RankTrainer trainer(contestant.config, samples, rank);
-    for (int round = 0; round < rounds; ++round) {
-      turns.wait(index, round);
-      rank.group("world").barrier();
-      const auto begin = std::chrono::steady_clock::now();
-      const StepResult result = trainer.step();
-      rank.group("world").barrier();
-      if (rank.rank != 0) continue;
-      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-      times.seconds.push_back(passed.count());
-      times.loss = result.loss;
-      turns.pass_on();
-    }
-  });
+Contest::Contest(std::vector<Contestant> contestants) {
+  for (Contestant& contestant : contestants)
+    seats_.push_back({.contestant = std::move(contestant)});
+  for (Seat& seat : seats_) seat.thread = std::thread([this, &seat] { train(seat); });
+  std::unique_lock lock(mutex_);
+  for (const Seat& seat : seats_) wait_until_done(lock, seat, 0);
 }
 
-}  // namespace
-
-std::vector<std::vector<double>> run_in_turn(const std::vector<Contestant>& contestants, int rounds,
-                                             int warm_up) {
-  Turns turns(contestants.size());
-  std::vector<Times> times(contestants.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < contestants.size(); ++i)
-    threads.emplace_back([&, i] { compete(contestants[i], i, rounds + warm_up, turns, times[i]); });
-  for (std::thread& thread : threads) thread.join();
-  std::vector<std::vector<double>> seconds;
-  for (size_t i = 0; i < contestants.size(); ++i) {
-    fmt::print("{:<24} loss of the last step {:.6f}\n", contestants[i].name, times[i].loss);
-    seconds.emplace_back(times[i].seconds.begin() + warm_up, times[i].seconds.end());
+Contest::~Contest() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
   }
+  changed_.notify_all();
+  for (Seat& seat : seats_) seat.thread.join();
+}
+
+ContestStep Contest::step(size_t index) {
+  Seat& seat = seats_[index];
+  std::unique_lock lock(mutex_);
+  const int64_t number = ++seat.asked;
+  changed_.notify_all();
+  wait_until_done(lock, seat, number);
+  return std::move(seat.last);
+}
+
+void Contest::train(Seat& seat) {
+  const Config& config = seat.contestant.config;
+  const StepTokens tokens(config.model);
+  const SampleStream samples(config, tokens);
+  run_ranks(Mesh(config.mesh), {}, [&](RankContext& rank) { serve(seat, samples, rank); });
+}
+
+void Contest::serve(Seat& seat, const SampleStream& samples, RankContext& rank) {
+  Timeline timeline;
+  rank.timeline = &timeline;
+  RankTrainer trainer(seat.contestant.config, samples, rank);
+  Communicator& world = rank.group("world");
+  world.barrier();
+  if (rank.rank == 0) finish(seat, 0);
+  for (int64_t number = 1; wait_for(seat, number); ++number) {
+    if (rank.rank == 0) seat.last.spans.resize(static_cast<size_t>(world.size()));
+    world.barrier();
+    timeline.take();
+    const double start_s = Timeline::now_s();
+    const StepResult result = trainer.step();
+    seat.last.spans[static_cast<size_t>(rank.rank)] = timeline.take();
+    world.barrier();
+    if (rank.rank != 0) continue;
+    seat.last.seconds = Timeline::now_s() - start_s;
+    seat.last.loss = result.loss;
+    seat.last.gradient_norm = result.gradient_norm;
+    finish(seat, number);
+  }
+  rank.timeline = nullptr;
+}
+
+bool Contest::wait_for(const Seat& seat, int64_t step) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ends_ || seat.asked >= step; });
+  return seat.asked >= step;
+}
+
+void Contest::wait_until_done(std::unique_lock<std::mutex>& lock, const Seat& seat, int64_t step) {
+  changed_.wait(lock, [&] { return seat.done >= step; });
+}
+
+void Contest::finish(Seat& seat, int64_t step) {
+  const std::lock_guard lock(mutex_);
+  seat.done = step;
+  changed_.notify_all();
+}
+
+std::vector<std::vector<ContestStep>> run_in_turn(std::vector<Contestant> contestants, int rounds,
+                                                  int warm_up) {
+  Contest contest(std::move(contestants));
+  std::vector<std::vector<ContestStep>> steps(contest.size());
+  for (int round = -warm_up; round < rounds; ++round) {
+    for (size_t i = 0; i < contest.size(); ++i) {
+      ContestStep step = contest.step(i);
+      if (round >= 0) steps[i].push_back(std::move(step));
+    }
+  }
+  for (size_t i = 0; i < contest.size(); ++i)
+    fmt::print("{:<24} loss of the last step {:.6f}\n", contest.contestant(i).name,
+               steps[i].back().loss);
+  return steps;
+}
+
+std::vector<double> seconds_of(const std::vector<ContestStep>& steps) {
+  std::vector<double> seconds;
+  for (const ContestStep& step : steps) seconds.push_back(step.seconds);
   return seconds;
+}
+
+Config layout_config(const LayoutModel& model, Precision precision) {
+  Config config = step_config(precision);
+  config.model.num_layers = model.num_layers;
+  config.model.hidden_size = model.hidden_size;
+  config.model.ffn_hidden_size = model.ffn_hidden_size;
+  config.model.num_attention_heads = model.hidden_size / config.model.kv_channels;
+  config.model.num_query_groups = config.model.num_attention_heads;
+  config.model.seq_length = model.seq_length;
+  config.model.max_position_embeddings = model.seq_length;
+  config.batch = {.micro_batch_size = 1, .global_batch_size = 1, .num_microbatches = 1};
+  return config;
 }
 
 }  // namespace sevenfold::bench

@@ -15,26 +15,12 @@ namespace sevenfold::bench {
 namespace {
 
 Config tensor_config(int64_t tp, bool sequence) {
-  Config config = step_config(Precision::kFp32);
-  config.model.num_layers = 4;
-  config.model.hidden_size = 1024;
-  config.model.ffn_hidden_size = 2816;
-  config.model.num_attention_heads = 16;
-  config.model.num_query_groups = 16;
-  config.model.seq_length = 1024;
-  config.model.max_position_embeddings = 1024;
-  config.batch = {.micro_batch_size = 1, .global_batch_size = 1, .num_microbatches = 1};
+  Config config = layout_config({.num_layers = 4, .hidden_size = 1024, .ffn_hidden_size = 2816},
+                                Precision::kFp32);
   config.mesh.tp = tp;
   config.mesh.etp = tp;
   config.parallel.sequence = sequence;
   return config;
-}
-
-void print_ratio(const char* name, const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
-  const Interval ratio = median_interval(ratios);
-  fmt::print("{:<32} {:.3f} [{:.3f}, {:.3f}]\n", name, ratio.median, ratio.low, ratio.high);
 }
 
 void run(int rounds) {
@@ -43,14 +29,11 @@ void run(int rounds) {
   const std::vector<Contestant> contestants = {{"one rank", tensor_config(1, false)},
                                                {"TP 2", tensor_config(2, false)},
                                                {"TP 2 and SP", tensor_config(2, true)}};
-  const auto seconds = run_in_turn(contestants, rounds);
-  for (size_t i = 0; i < contestants.size(); ++i) {
-    const Interval time = median_interval(seconds[i]);
-    fmt::print("{:<24} {:8.1f} ms [{:.1f}, {:.1f}]\n", contestants[i].name, 1e3 * time.median,
-               1e3 * time.low, 1e3 * time.high);
-  }
-  print_ratio("one rank / TP 2", seconds[0], seconds[1]);
-  print_ratio("TP 2 / TP 2 and SP", seconds[1], seconds[2]);
+  std::vector<std::vector<double>> seconds;
+  for (const auto& steps : run_in_turn(contestants, rounds)) seconds.push_back(seconds_of(steps));
+  for (size_t i = 0; i < contestants.size(); ++i) print_times(contestants[i].name, seconds[i]);
+  print_ratio("one rank / TP 2", seconds[0], seconds[1], Aim{Aim::Kind::kAtLeast, 1.7});
+  print_ratio("TP 2 / TP 2 and SP", seconds[1], seconds[2], Aim{Aim::Kind::kAtLeast, 0.97});
   const double flops = step_product_flops(contestants[0].config);
   fmt::print("products of the step: {:.1f} Gflop\n", flops / 1e9);
 }

@@ -6,66 +6,15 @@ losses, the median of the pair ratios (PyTorch's time / ours) with its 95 % inte
 that its matrix products alone would take at the speed measured beside each step.
 """
 import argparse
-import json
-import math
-import os
 import pathlib
-import statistics
-import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "measure"))
+
+from programs import Program, environment, keep_pages, show  # noqa: E402
+
 WARM_UP = 2
-
-
-class Program:
-    def __init__(self, command, environment):
-        self.process = subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
-        self.heading = self.read()
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.process.args[0]} has ended with status {self.process.wait()}")
-        return json.loads(line)
-
-    def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        return self.read()
-
-    def quit(self):
-        self.process.stdin.write("quit\n")
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def median_interval(values):
-    """Median and the interval between order statistics that covers the true one with at least 95 %."""
-    ordered = sorted(values)
-    reach = 0.98 * math.sqrt(len(ordered))
-    low = max(0, math.floor(len(ordered) / 2 - reach))
-    high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + reach))
-    return statistics.median(ordered), ordered[low], ordered[high]
-
-
-def show(title, values, unit=""):
-    median, low, high = median_interval(values)
-    print(f"{title:<58}{median:8.3f}{unit}  [{low:.3f}, {high:.3f}]")
-
-
-def environment(core):
-    variables = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    variables.pop("OPENBLAS_CORETYPE", None)
-    if core != "unset":
-        variables["OPENBLAS_CORETYPE"] = core
-    return variables
-
-
-def keep_pages(variables):
-    """glibc keeps freed memory: page faults are not what is compared."""
-    return dict(variables, MALLOC_MMAP_THRESHOLD_=str(1 << 30), MALLOC_TRIM_THRESHOLD_=str(1 << 34),
-                MALLOC_TOP_PAD_=str(64 << 20))
 
 
 def compare(ours, theirs, pairs):
@@ -96,11 +45,12 @@ def main():
     variables = environment(arguments.core)
     ours = Program([str(arguments.program), arguments.precision], variables)
     theirs = Program([arguments.python, str(HERE / "step_model.py"), arguments.precision], keep_pages(variables))
-    print(f"{ours.heading['processor']}\n{arguments.precision}, OPENBLAS_CORETYPE {arguments.core}: OpenBLAS kernels "
-          f"{ours.heading['blas_core']} and {theirs.heading['blas_core']}, PyTorch {theirs.heading['torch']}, "
+    our_heading, their_heading = ours.read(), theirs.read()
+    print(f"{our_heading['processor']}\n{arguments.precision}, OPENBLAS_CORETYPE {arguments.core}: OpenBLAS kernels "
+          f"{our_heading['blas_core']} and {their_heading['blas_core']}, PyTorch {their_heading['torch']}, "
           f"{arguments.pairs} pairs; ours and PyTorch")
     rows = compare(ours, theirs, arguments.pairs)
-    flops = ours.heading["product_flops"]
+    flops = our_heading["product_flops"]
     show("our step", [1e3 * own["seconds"] for own, _, _ in rows], " ms")
     show("PyTorch's step", [1e3 * other["seconds"] for _, other, _ in rows], " ms")
     show("PyTorch / ours", [other["seconds"] / own["seconds"] for own, other, _ in rows])

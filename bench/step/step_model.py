@@ -4,6 +4,7 @@ step_model.py fp32|bf16. Reads `step` or `quit` from stdin, a line each, and ans
 weights and activations in bf16, norms, softmax and loss in fp32, fp32 master weights and AdamW states.
 """
 import ctypes
+import dataclasses
 import json
 import math
 import sys
@@ -14,10 +15,26 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-LAYERS, HIDDEN, FFN, HEADS, VOCABULARY, LENGTH, BATCH = 8, 512, 1408, 8, 8192, 512, 2
-SIZE = HIDDEN // HEADS
 EPSILON = 1e-5
 MASK64 = (1 << 64) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    vocabulary: int
+    length: int
+    batch: int
+
+    @property
+    def head_size(self):
+        return self.hidden // self.heads
+
+
+STEP_SHAPE = Shape(layers=8, hidden=512, ffn=1408, heads=8, vocabulary=8192, length=512, batch=2)
 
 
 def hot_values(name, shape):
@@ -42,9 +59,9 @@ def hot_values(name, shape):
 
 
 class RmsNorm(nn.Module):
-    def __init__(self):
+    def __init__(self, shape):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(HIDDEN))
+        self.weight = nn.Parameter(torch.empty(shape.hidden))
 
     def forward(self, x):
         wide = x.float()
@@ -62,36 +79,40 @@ def rotate(x, cos, sin):
 
 
 class Attention(nn.Module):
-    def __init__(self):
+    def __init__(self, shape):
         super().__init__()
-        self.q_proj, self.k_proj = linear(HIDDEN, HIDDEN), linear(HIDDEN, HIDDEN)
-        self.v_proj, self.o_proj = linear(HIDDEN, HIDDEN), linear(HIDDEN, HIDDEN)
+        self.shape = shape
+        self.q_proj, self.k_proj = linear(shape.hidden, shape.hidden), linear(shape.hidden, shape.hidden)
+        self.v_proj, self.o_proj = linear(shape.hidden, shape.hidden), linear(shape.hidden, shape.hidden)
 
     def forward(self, x, cos, sin, mask):
+        shape = self.shape
+
         def heads(projection):
-            return projection(x).view(BATCH, LENGTH, HEADS, SIZE).transpose(1, 2)
+            return projection(x).view(shape.batch, shape.length, shape.heads, shape.head_size).transpose(1, 2)
 
         q, k, v = rotate(heads(self.q_proj), cos, sin), rotate(heads(self.k_proj), cos, sin), heads(self.v_proj)
-        scores = torch.matmul(q, k.transpose(2, 3)) * (1.0 / math.sqrt(SIZE)) + mask
+        scores = torch.matmul(q, k.transpose(2, 3)) * (1.0 / math.sqrt(shape.head_size)) + mask
         weights = F.softmax(scores, dim=-1, dtype=torch.float32).to(x.dtype)
-        mixed = torch.matmul(weights, v).transpose(1, 2).reshape(BATCH, LENGTH, HIDDEN)
+        mixed = torch.matmul(weights, v).transpose(1, 2).reshape(shape.batch, shape.length, shape.hidden)
         return self.o_proj(mixed)
 
 
 class FeedForward(nn.Module):
-    def __init__(self):
+    def __init__(self, shape):
         super().__init__()
-        self.gate_proj, self.up_proj, self.down_proj = linear(HIDDEN, FFN), linear(HIDDEN, FFN), linear(FFN, HIDDEN)
+        self.gate_proj, self.up_proj = linear(shape.hidden, shape.ffn), linear(shape.hidden, shape.ffn)
+        self.down_proj = linear(shape.ffn, shape.hidden)
 
     def forward(self, x):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class Layer(nn.Module):
-    def __init__(self):
+    def __init__(self, shape):
         super().__init__()
-        self.input_layernorm, self.post_attention_layernorm = RmsNorm(), RmsNorm()
-        self.self_attn, self.mlp = Attention(), FeedForward()
+        self.input_layernorm, self.post_attention_layernorm = RmsNorm(shape), RmsNorm(shape)
+        self.self_attn, self.mlp = Attention(shape), FeedForward(shape)
 
     def forward(self, x, cos, sin, mask):
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask)
@@ -99,39 +120,43 @@ class Layer(nn.Module):
 
 
 class Body(nn.Module):
-    def __init__(self):
+    def __init__(self, shape):
         super().__init__()
-        self.embed_tokens = nn.Embedding(VOCABULARY, HIDDEN)
-        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.norm = RmsNorm()
+        self.embed_tokens = nn.Embedding(shape.vocabulary, shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm = RmsNorm(shape)
 
 
 class Llama(nn.Module):
-    def __init__(self, dtype):
+    def __init__(self, shape, dtype):
         super().__init__()
-        self.model = Body()
-        self.lm_head = linear(HIDDEN, VOCABULARY)
+        self.model = Body(shape)
+        self.lm_head = linear(shape.hidden, shape.vocabulary)
         self.to(dtype)
-        frequencies = 10000.0 ** (-2.0 * torch.arange(SIZE // 2, dtype=torch.float64) / SIZE)
-        angles = torch.arange(LENGTH, dtype=torch.float64).unsqueeze(1) * frequencies
+        size = shape.head_size
+        frequencies = 10000.0 ** (-2.0 * torch.arange(size // 2, dtype=torch.float64) / size)
+        angles = torch.arange(shape.length, dtype=torch.float64).unsqueeze(1) * frequencies
         angles = torch.cat((angles, angles), dim=-1)
         self.cos, self.sin = angles.cos().to(dtype), angles.sin().to(dtype)
-        self.mask = torch.full((LENGTH, LENGTH), -math.inf).triu(1).to(dtype)
+        self.mask = torch.full((shape.length, shape.length), -math.inf).triu(1).to(dtype)
 
     def forward(self, tokens, labels):
         x = self.model.embed_tokens(tokens)
         for layer in self.model.layers:
             x = layer(x, self.cos, self.sin, self.mask)
         logits = self.lm_head(self.model.norm(x))
-        return F.cross_entropy(logits.float().view(-1, VOCABULARY), labels.view(-1))
+        return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
 
 
 class Trainer:
-    def __init__(self, dtype):
-        self.model = Llama(dtype)
-        self.parameters = list(self.model.parameters())
+    """wrap: what makes the model compute with other ranks."""
+
+    def __init__(self, shape, dtype, wrap=lambda model: model):
+        llama = Llama(shape, dtype)
+        self.model = wrap(llama)
+        self.parameters = list(llama.parameters())
         with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in llama.named_parameters():
                 parameter.copy_(hot_values(name, tuple(parameter.shape)))
         self.masters = self.parameters
         if dtype != torch.float32:
@@ -159,11 +184,11 @@ class Trainer:
         return loss.item(), norm.item()
 
 
-def batch(iteration):
+def batch(shape, samples):
     sequences = []
-    for sample in range(iteration * BATCH, (iteration + 1) * BATCH):
-        x = (sample % 1000 + 1) * 1_000_003 + torch.arange(LENGTH + 1, dtype=torch.int64) * 7919
-        sequences.append((x * x >> 8) % VOCABULARY)
+    for sample in samples:
+        x = (sample % 1000 + 1) * 1_000_003 + torch.arange(shape.length + 1, dtype=torch.int64) * 7919
+        sequences.append((x * x >> 8) % shape.vocabulary)
     whole = torch.stack(sequences)
     return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()
 
@@ -174,21 +199,26 @@ def blas_core():
     return library.openblas_get_corename().decode()
 
 
-def main():
-    torch.set_num_threads(1)
-    trainer = Trainer({"fp32": torch.float32, "bf16": torch.bfloat16}[sys.argv[1]])
+def serve(trainer, shape, rank=0, ranks=1, before_step=lambda: None):
+    """Answers to `step` with the time, the loss of this rank's samples and the norm of the gradient."""
     print(json.dumps({"torch": torch.__version__, "blas_core": blas_core()}), flush=True)
-    iteration = 0
+    first = rank * shape.batch
     for line in sys.stdin:
         if line.strip() != "step":
             break
-        tokens, labels = batch(iteration)
+        tokens, labels = batch(shape, range(first, first + shape.batch))
+        before_step()
         cpu, begin = time.process_time(), time.perf_counter()
         loss, norm = trainer.step(tokens, labels)
         seconds = time.perf_counter() - begin
         print(json.dumps({"seconds": seconds, "cpu_seconds": time.process_time() - cpu, "loss": loss,
                           "gradient_norm": norm}), flush=True)
-        iteration += 1
+        first += ranks * shape.batch
+
+
+def main():
+    torch.set_num_threads(1)
+    serve(Trainer(STEP_SHAPE, {"fp32": torch.float32, "bf16": torch.bfloat16}[sys.argv[1]]), STEP_SHAPE)
 
 
 if __name__ == "__main__":
