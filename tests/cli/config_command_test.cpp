@@ -128,7 +128,11 @@ TEST_F(ConfigCommand, ListsAllKeys) {
                                        ".not with bf16.\n"));
   const auto keys = nlohmann::json::parse(run_config({file_, "--help-keys", "--json"}).out)["keys"];
   EXPECT_GT(keys.size(), 650u);
-  for (const auto& key : keys) EXPECT_EQ(key.size(), 6u) << key.dump();
+  for (const auto& key : keys) EXPECT_EQ(key.size(), 7u) << key.dump();
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("\ntraining.steps +an integer +10000 +acts +steps\n"));
+  EXPECT_EQ(keys.front()["framework"], "megatron");
+  EXPECT_EQ(keys.back()["framework"], "torchtitan");
 }
 
 TEST_F(ConfigCommand, PrintsTheCommittedPageOfKeys) {

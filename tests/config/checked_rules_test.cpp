@@ -451,7 +451,7 @@ TEST(LowPrecisionRules, ExcludeEachOther) {
 }
 
 TEST(Choices, RefuseEveryOtherWord) {
-  for (const config::Choice& choice : config::choices()) {
+  for (const config::Choice& choice : config::choices(config::Framework::kMegatron)) {
     const std::string key(choice.key);
     EXPECT_NE(config::find_key(key), nullptr) << key;
     EXPECT_THAT(rule_of(small_llama(), {key + "=zzz"}),
@@ -468,6 +468,8 @@ TEST(Choices, RefuseEveryOtherWord) {
 TEST(KeyRules, AreOfKeysThatExist) {
   for (const config::KeyRule& rule : config::key_rules())
     EXPECT_NE(config::find_key(rule.key), nullptr) << rule.key;
+  for (const config::KeyRule& rule : config::key_rules(config::Framework::kTorchTitan))
+    EXPECT_NE(config::find_key(rule.key, config::Framework::kTorchTitan), nullptr) << rule.key;
   EXPECT_EQ(config::rule_of_key("fp8"), "e4m3 or hybrid");
   EXPECT_EQ(config::rule_of_key("num_layers"), "");
 }

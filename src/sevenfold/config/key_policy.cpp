@@ -20,14 +20,10 @@ constexpr std::string_view kEnvironment =
 
 class KeyChecker {
  public:
-  KeyChecker(std::string framework, bool strict)
-      : framework_(std::move(framework)), strict_(strict) {
-    if (framework_ == "megatron") {
-      for (const KeyInfo& key : all_keys()) known_.push_back(key.name);
-      for (const std::string_view name : nested_megatron_names()) known_.push_back(name);
-    } else {
-      for (const std::string_view name : torchtitan_names()) known_.push_back(name);
-    }
+  KeyChecker(Framework framework, bool strict) : framework_(framework), strict_(strict) {
+    for (const KeyInfo& key : all_keys(framework_)) add(key.name);
+    if (framework_ == Framework::kMegatron)
+      for (const std::string_view name : nested_megatron_names()) add(name);
     known_.insert(known_.end(), std::begin(kModuleLevel), std::end(kModuleLevel));
   }
 
@@ -62,6 +58,15 @@ class KeyChecker {
     return value.origin.kind == OriginKind::kFile || value.origin.kind == OriginKind::kOverride;
   }
 
+  // A dotted name, and the maps that it lies in.
+  void add(std::string_view name) {
+    for (size_t end = name.find('.'); end != std::string_view::npos; end = name.find('.', end + 1))
+      if (const auto group = name.substr(0, end);
+          std::find(known_.begin(), known_.end(), group) == known_.end())
+        known_.push_back(group);
+    known_.push_back(name);
+  }
+
   // Last parts of the known names directly below `prefix`.
   std::vector<std::string_view> members_of(const std::string& prefix) const {
     std::vector<std::string_view> members;
@@ -77,8 +82,8 @@ class KeyChecker {
     if (prefix.empty() &&
         std::find(std::begin(kModuleLevel), std::end(kModuleLevel), key) != std::end(kModuleLevel))
       return;
-    const std::string parent = prefix.substr(0, prefix.find('.'));
-    const KeyInfo* info = find_key(prefix.empty() ? key : parent);
+    const KeyInfo* info = find_key(prefix + key, framework_);
+    if (info == nullptr) info = find_key(prefix.substr(0, prefix.find('.')), framework_);
     if (info == nullptr || info->status != KeyStatus::kNoEffect) {
       ++report_.counts.used;
       return;
@@ -108,7 +113,7 @@ class KeyChecker {
     report_.unknown.push_back(KeyNote{one_line(name), one_line(value.origin.text()), "not known"});
   }
 
-  std::string framework_;
+  Framework framework_;
   bool strict_;
   std::vector<std::string_view> known_;
   KeyReport report_;
@@ -117,7 +122,7 @@ class KeyChecker {
 }  // namespace
 
 KeyReport check_keys(const Experiment& experiment, bool strict) {
-  KeyChecker checker(experiment.framework, strict);
+  KeyChecker checker(framework_of(experiment.framework), strict);
   checker.check_top(experiment.top);
   checker.check_parameters(experiment.parameters, "");
   return std::move(checker).report();

@@ -67,9 +67,15 @@ std::optional<Value> coerce(const Value& value, KeyType type) {
   return result;
 }
 
-Parameters::Parameters(const Value& raw) : values_(raw) {
+std::optional<Value> default_of(const KeyInfo& key) {
+  if (key.default_yaml == "\"\"") return Value::of(std::string());
+  return coerce(resolve_plain_scalar(std::string(key.default_yaml)), key.type);
+}
+
+Parameters::Parameters(const Value& raw, Framework framework)
+    : framework_(framework), values_(raw) {
   for (auto& [name, value] : values_.map) {
-    const KeyInfo* key = find_key(name);
+    const KeyInfo* key = find_key(name, framework);
     if (key == nullptr) continue;
     if (const auto coerced = coerce(value, key->type))
       value = *coerced;
@@ -78,10 +84,10 @@ Parameters::Parameters(const Value& raw) : values_(raw) {
                          type_name(key->type));
   }
   defaults_ = Value::empty_map();
-  for (const KeyInfo& key : all_keys()) {
+  for (const KeyInfo& key : all_keys(framework)) {
     const std::string name(key.name);
     if (values_.find(name) != nullptr) continue;
-    const auto value = coerce(resolve_plain_scalar(std::string(key.default_yaml)), key.type);
+    const auto value = default_of(key);
     Value& map = key.status == KeyStatus::kNoEffect ? defaults_ : values_;
     map.map.emplace(name, value ? *value : Value::empty_map());
   }
@@ -97,7 +103,7 @@ const Value& Parameters::at(const std::string& key) const {
 const Value& Parameters::required(const std::string& key) const {
   const Value& value = at(key);
   if (value.is_null()) {
-    const KeyInfo* info = find_key(key);
+    const KeyInfo* info = find_key(key, framework_);
     raise<ConfigError>("config: {}: this key needs a value ({}); set it", where(key),
                        info != nullptr ? type_name(info->type) : "any");
   }
@@ -134,6 +140,8 @@ bool Parameters::is_users(const std::string& key) const {
 }
 
 std::string Parameters::where(const std::string& key) const {
+  const auto translated = wheres_.find(key);
+  if (translated != wheres_.end()) return translated->second;
   const Value* value = values_.find(key);
   if (value == nullptr) return key;
   return fmt::format("{} {}={}", value->origin.text(), key, brief(*value));
@@ -144,7 +152,13 @@ void Parameters::respell(const std::string& key, Value value) {
   values_.map[key] = std::move(value);
 }
 
+void Parameters::translate(const std::string& key, Value value, const std::string& where) {
+  values_.map[key] = std::move(value);
+  wheres_[key] = where;
+}
+
 void Parameters::fix(const std::string& key, Value value) {
+  wheres_.erase(key);
   value.origin = Origin{OriginKind::kFixUp, "", 0};
   values_.map[key] = std::move(value);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ namespace sevenfold::config {
 class Parameters {
  public:
   // Throws ConfigError for a value that does not fit the type of a key that acts.
-  explicit Parameters(const Value& raw);
+  // `raw`: a map from the names of the table, dotted ones for torchtitan.
+  explicit Parameters(const Value& raw, Framework framework = Framework::kMegatron);
 
   // Each is for a key of the table; the plain ones throw ConfigError on null.
   bool boolean(const std::string& key) const;
@@ -29,7 +31,10 @@ class Parameters {
   // Whether the experiment file or the command line sets it.
   bool is_users(const std::string& key) const;
   const Value& at(const std::string& key) const;
+  // The same; throws ConfigError on null.
+  const Value& required(const std::string& key) const;
   const Value& values() const { return values_; }
+  Framework framework() const { return framework_; }
 
   // "run.yaml:31 tensor_model_parallel_size=3": how every message about a key begins.
   std::string where(const std::string& key) const;
@@ -38,6 +43,9 @@ class Parameters {
   void fix(const std::string& key, Value value);
   // The same value in another form; its origin stays.
   void respell(const std::string& key, Value value);
+  // What the user says in other words: `where`, "run.yaml:31 training.steps=50", is how messages
+  // begin then.
+  void translate(const std::string& key, Value value, const std::string& where);
 
   void notice(const std::string& text) { notices_.push_back(Notice{one_line(text)}); }
   void unsupported(const std::string& key, const std::string& text) {
@@ -47,13 +55,16 @@ class Parameters {
   std::vector<Unsupported>& unsupported_values() { return unsupported_; }
 
  private:
-  const Value& required(const std::string& key) const;
-
-  Value values_;    // a map
-  Value defaults_;  // of keys without effect that are not set
+  Framework framework_;
+  Value values_;                               // a map
+  Value defaults_;                             // of keys without effect that are not set
+  std::map<std::string, std::string> wheres_;  // of translated keys
   std::vector<Notice> notices_;
   std::vector<Unsupported> unsupported_;
 };
+
+// The value where nothing sets the key; nothing for a map.
+std::optional<Value> default_of(const KeyInfo& key);
 
 // `value` as the declared type; nothing if it does not fit. Null fits every type.
 std::optional<Value> coerce(const Value& value, KeyType type);

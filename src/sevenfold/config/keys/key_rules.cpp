@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kPrefixes =
     "prefixes, or weights (at least 0) and prefixes in turn; one source of data";
 
-constexpr KeyRule kRules[] = {
+constexpr KeyRule kMegatron[] = {
     {"tensor_model_parallel_size",
      "world % (TP x PP x CP) = 0; heads % TP = 0; groups % TP = 0 or TP % groups = 0"},
     {"pipeline_model_parallel_size", "num_layers % PP = 0 unless a key cuts the layers otherwise"},
@@ -131,17 +131,55 @@ constexpr KeyRule kRules[] = {
     {"use_turbo_grouped_mlp", "false: renamed"},
 };
 
+constexpr KeyRule kTorchTitan[] = {
+    {"model.name", "llama3, qwen3 or deepseek_v3"},
+    {"model.flavor", "one of the family's"},
+    {"model.converters", "primus_turbo; those that quantize are not supported yet"},
+    {"model.n_heads", "divides model.dim, unless the family has a head size of its own"},
+    {"model.n_kv_heads", "divides model.n_heads"},
+    {"training.local_batch_size",
+     "at least 1; with PP a multiple of parallelism.pipeline_parallel_microbatch_size"},
+    {"training.global_batch_size", "below 0, or a multiple of local batch x data-parallel size"},
+    {"training.seq_len", "% TP = 0; with CP % (2 CP TP) = 0"},
+    {"training.max_norm", "above 0"},
+    {"optimizer.name", "Adam needs optimizer.weight_decay 0"},
+    {"optimizer.eps", "above 0"},
+    {"lr_scheduler.warmup_steps", "at least 0"},
+    {"lr_scheduler.decay_ratio", "0 to 1"},
+    {"lr_scheduler.min_lr_factor", "0 to 1"},
+    {"lr_scheduler.total_steps", "at least training.steps"},
+    {"activation_checkpoint.selective_ac_option", "a number of layers of at least 1, or op"},
+    {"debug.seed", "at most 2^32 - 1, unless sevenfold.shuffle is false"},
+    {"parallelism.tensor_parallel_degree",
+     "heads % TP = 0; KV heads % TP = 0 or TP % KV heads = 0"},
+    {"parallelism.data_parallel_shard_degree", "shard x replicate x CP x TP x PP = world; or -1"},
+    {"parallelism.data_parallel_replicate_degree",
+     "shard x replicate x CP x TP x PP = world, or its divisor"},
+    {"parallelism.expert_parallel_degree", "shard x CP x TP % (EP x ETP) = 0"},
+    {"parallelism.expert_tensor_parallel_degree", "1 or TP"},
+    {"parallelism.pipeline_parallel_schedule", "a name that `sevenfold schedule` knows"},
+    {"parallelism.pipeline_parallel_schedule_csv", "for the run's ranks, stages, micro batches"},
+    {"parallelism.pipeline_parallel_microbatch_size", "divides training.local_batch_size"},
+    {"parallelism.pipeline_parallel_layers_per_stage",
+     "stages % PP = 0; one stage per rank with GPipe and 1F1B, two with a V, else two or more"},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", "at most the layers of a stage"},
+    {"parallelism.pipeline_parallel_last_stage_less_layers", "at most the layers of a stage"},
+    {"parallelism.module_fqns_per_model_part",
+     "tok_embeddings first, every layers.N once and in order, norm and output last"},
+};
+
 }  // namespace
 
-std::span<const KeyRule> key_rules() {
-  return kRules;
+std::span<const KeyRule> key_rules(Framework framework) {
+  if (framework == Framework::kTorchTitan) return kTorchTitan;
+  return kMegatron;
 }
 
-std::string rule_of_key(std::string_view key) {
+std::string rule_of_key(std::string_view key, Framework framework) {
   std::string text;
-  for (const KeyRule& rule : key_rules())
+  for (const KeyRule& rule : key_rules(framework))
     if (rule.key == key) text = rule.rule;
-  for (const Choice& choice : choices())
+  for (const Choice& choice : choices(framework))
     if (choice.key == key) text = std::string(choice.words) + (text.empty() ? "" : "; ") + text;
   return text;
 }

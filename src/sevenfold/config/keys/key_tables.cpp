@@ -9,10 +9,9 @@ namespace {
 
 constexpr size_t kShortName = 5;
 
-std::vector<KeyInfo> collect_keys() {
+std::vector<KeyInfo> collect_keys(std::initializer_list<std::span<const KeyInfo>> tables) {
   std::vector<KeyInfo> keys;
-  for (const auto& table : {model_keys(), parallel_keys(), training_keys(), data_keys()})
-    keys.insert(keys.end(), table.begin(), table.end());
+  for (const auto& table : tables) keys.insert(keys.end(), table.begin(), table.end());
   std::sort(keys.begin(), keys.end(),
             [](const KeyInfo& a, const KeyInfo& b) { return a.name < b.name; });
   return keys;
@@ -20,13 +19,27 @@ std::vector<KeyInfo> collect_keys() {
 
 }  // namespace
 
-const std::vector<KeyInfo>& all_keys() {
-  static const std::vector<KeyInfo> keys = collect_keys();
-  return keys;
+Framework framework_of(std::string_view name) {
+  return name == "torchtitan" ? Framework::kTorchTitan : Framework::kMegatron;
 }
 
-const KeyInfo* find_key(std::string_view name) {
-  const auto& keys = all_keys();
+const std::vector<KeyInfo>& all_keys(Framework framework) {
+  static const std::vector<KeyInfo> megatron =
+      collect_keys({model_keys(), parallel_keys(), training_keys(), data_keys()});
+  static const std::vector<KeyInfo> torchtitan =
+      collect_keys({torchtitan_run_keys(), torchtitan_system_keys()});
+  return framework == Framework::kMegatron ? megatron : torchtitan;
+}
+
+bool is_group(std::string_view name) {
+  const std::string prefix = std::string(name) + ".";
+  const auto& keys = all_keys(Framework::kTorchTitan);
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](const KeyInfo& key) { return key.name.starts_with(prefix); });
+}
+
+const KeyInfo* find_key(std::string_view name, Framework framework) {
+  const auto& keys = all_keys(framework);
   const auto found =
       std::lower_bound(keys.begin(), keys.end(), name,
                        [](const KeyInfo& key, std::string_view text) { return key.name < text; });

@@ -13,6 +13,11 @@ namespace sevenfold::config {
 
 enum class KeyType : uint8_t { kBool, kInt, kFloat, kString, kMap, kAny };
 
+// The vocabulary that an experiment is written in.
+enum class Framework : uint8_t { kMegatron, kTorchTitan };
+// Of the names "megatron" and "torchtitan", which load_experiment lets pass.
+Framework framework_of(std::string_view name);
+
 enum class KeyStatus : uint8_t {
   kActs,      // read by the rules
   kNoEffect,  // cannot change the result or the model here; `help` says why
@@ -20,7 +25,8 @@ enum class KeyStatus : uint8_t {
             // train and verify
 };
 
-// One key of the megatron vocabulary. A new key is one row in the table of its topic.
+// One key. A new one is one row in the table of its topic. Names of the torchtitan vocabulary are
+// dotted: parallelism.tensor_parallel_degree.
 struct KeyInfo {
   std::string_view name;
   KeyType type;
@@ -31,18 +37,22 @@ struct KeyInfo {
       {};  // kNotYet: one more value that changes nothing (default and null never do)
 };
 
-// The tables, by topic.
+// The tables of the megatron vocabulary, by topic.
 std::span<const KeyInfo> model_keys();
 std::span<const KeyInfo> parallel_keys();
 std::span<const KeyInfo> training_keys();
 std::span<const KeyInfo> data_keys();
-// Dotted names of members of nested keys; every name of the torchtitan vocabulary.
+// Dotted names of members of its nested keys, for the typo rule.
 std::span<const std::string_view> nested_megatron_names();
-std::span<const std::string_view> torchtitan_names();
+// Those of the torchtitan vocabulary.
+std::span<const KeyInfo> torchtitan_run_keys();
+std::span<const KeyInfo> torchtitan_system_keys();
 
-// All megatron keys, sorted by name.
-const std::vector<KeyInfo>& all_keys();
-const KeyInfo* find_key(std::string_view name);
+// All keys of a vocabulary, sorted by name.
+const std::vector<KeyInfo>& all_keys(Framework framework = Framework::kMegatron);
+const KeyInfo* find_key(std::string_view name, Framework framework = Framework::kMegatron);
+// Whether `name` is a map of keys of the torchtitan vocabulary: parallelism.
+bool is_group(std::string_view name);
 std::string_view type_name(KeyType type);
 std::string_view status_name(KeyStatus status);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kFloats = "fp32, bf16, fp16 or fp8";
 
-constexpr Choice kChoices[] = {
+constexpr Choice kMegatron[] = {
     {"communication_method", "async_p2p or batch_p2p"},
     {"zero_bubble_v_schedule_mem_setup", "half, min or zb"},
     {"offload_ops", "attn"},
@@ -31,6 +31,22 @@ constexpr Choice kChoices[] = {
     {"ckpt_format", "torch, torch_dist, torch_dcp, fsdp_dtensor or zarr"},
 };
 
+constexpr Choice kTorchTitan[] = {
+    {"training.mixed_precision_param", "bfloat16 or float32"},
+    {"training.mixed_precision_reduce", "bfloat16 or float32"},
+    {"training.dtype", "bfloat16 or float32"},
+    {"optimizer.name", "Adam or AdamW"},
+    {"optimizer.implementation", "for-loop, foreach or fused"},
+    {"lr_scheduler.decay_type", "linear, sqrt or cosine"},
+    {"activation_checkpoint.mode", "none, selective, full or memory_budget"},
+    {"parallelism.fsdp_reshard_after_forward", "always, never or default"},
+    {"parallelism.context_parallel_rotate_method", "allgather or alltoall"},
+    {"parallelism.context_parallel_load_balancer", "headtail or ptrr"},
+    {"parallelism.expert_parallel_comm_backend", "standard or deepep"},
+    {"checkpoint.async_mode", "disabled, async or async_with_pinned_mem"},
+    {"checkpoint.export_dtype", "float16, bfloat16 or float32"},
+};
+
 void check_word(const Parameters& parameters, const Choice& choice, const Value& value) {
   if (value.is_null() || value.text.empty() || is_choice(choice.words, value.text)) return;
   raise_rule("key.choice", "config: {}: `{}` is not among the choices; use {}",
@@ -39,8 +55,9 @@ void check_word(const Parameters& parameters, const Choice& choice, const Value&
 
 }  // namespace
 
-std::span<const Choice> choices() {
-  return kChoices;
+std::span<const Choice> choices(Framework framework) {
+  if (framework == Framework::kTorchTitan) return kTorchTitan;
+  return kMegatron;
 }
 
 bool is_choice(std::string_view words, std::string_view word) {
@@ -53,7 +70,7 @@ bool is_choice(std::string_view words, std::string_view word) {
 }
 
 void check_choices(const Parameters& parameters) {
-  for (const Choice& choice : choices()) {
+  for (const Choice& choice : choices(parameters.framework())) {
     const Value& value = parameters.at(std::string(choice.key));
     if (!value.is_list()) check_word(parameters, choice, value);
     for (const Value& item : value.list) check_word(parameters, choice, item);

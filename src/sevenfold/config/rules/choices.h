@@ -3,6 +3,8 @@
 #include <span>
 #include <string_view>
 
+#include "sevenfold/config/keys/key_tables.h"
+
 namespace sevenfold::config {
 
 // A key that takes one of these words (or null).
@@ -12,7 +14,7 @@ struct Choice {
 };
 
 // Keys whose words nothing else in the rules reads.
-std::span<const Choice> choices();
+std::span<const Choice> choices(Framework framework);
 
 // Whether `word` is one of "a, b or c".
 bool is_choice(std::string_view words, std::string_view word);

@@ -100,13 +100,13 @@ void apply_fix_ups(Parameters& parameters, const std::string& directory) {
 }
 
 void refuse_unsupported_values(Parameters& parameters) {
-  for (const KeyInfo& info : all_keys()) {
+  for (const KeyInfo& info : all_keys(parameters.framework())) {
     if (info.status != KeyStatus::kNotYet) continue;
     const std::string key(info.name);
     const Value& value = parameters.at(key);
     const Value* enabled = value.find("enabled");
     const bool is_off = value.is_map() && (enabled == nullptr || !enabled->boolean);
-    const auto neutral = coerce(resolve_plain_scalar(std::string(info.default_yaml)), info.type);
+    const auto neutral = default_of(info);
     if (value.is_null() || is_off || (neutral && brief(value) == brief(*neutral))) continue;
     if (!info.neutral.empty() && brief(value) == info.neutral) continue;
     parameters.unsupported(
