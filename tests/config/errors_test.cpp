@@ -144,16 +144,6 @@ TEST(ShapeError, NamesTheExpectedPathOfAMissingPreset) {
   }
 }
 
-TEST(ShapeError, RefusesToTrainTheOtherVocabulary) {
-  const std::string text =
-      std::string(kHead) +
-      "modules:\n  pre_trainer:\n    framework: torchtitan\n    config: pre_trainer.yaml\n"
-      "    model: llama3.1_8B.yaml\n";
-  EXPECT_EQ(error_of(text),
-            "config: run.yaml:7 framework=torchtitan: only the megatron vocabulary trains so far; "
-            "`sevenfold config run.yaml --raw` shows the resolved file");
-}
-
 TEST(TypeError, NamesValueAndType) {
   EXPECT_EQ(error_of(small_llama("      hidden_dropout: abc\n")),
             "config: run.yaml:33 hidden_dropout=abc is not a number; correct the value");

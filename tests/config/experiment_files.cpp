@@ -84,6 +84,37 @@ modules:
          top_yaml;
 }
 
+std::string small_titan(const std::string& module_yaml, const std::string& top_yaml) {
+  return R"(work_group: team
+user_name: me
+exp_name: small
+workspace: out
+modules:
+  pre_trainer:
+    framework: torchtitan
+    config: pre_trainer.yaml
+    model: llama3.1_8B.yaml
+    overrides:
+      model:
+        flavor: debugmodel
+        dim: 32
+        n_layers: 4
+        n_heads: 4
+        n_kv_heads: 2
+        multiple_of: 64
+        vocab_size: 101
+      training:
+        mock_data: false
+        dataset_path: D1
+        seq_len: 32
+        local_batch_size: 8
+        steps: 20
+      lr_scheduler:
+        warmup_steps: 4
+)" + module_yaml +
+         top_yaml;
+}
+
 config::Environment environment_of(std::map<std::string, std::string> variables) {
   return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);

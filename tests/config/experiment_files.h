@@ -29,6 +29,10 @@ class ExperimentFiles {
 // `module_yaml` lines are put below `overrides:` (6 blanks deep), `top_yaml` lines at the end.
 std::string small_llama(const std::string& module_yaml = "", const std::string& top_yaml = "");
 
+// A small Llama of the torchtitan vocabulary (flavor debugmodel; 4 layers, width 32, 4 heads, 2 KV
+// heads, vocabulary 101) on data prefix D1. `module_yaml` lines are put below `overrides:`.
+std::string small_titan(const std::string& module_yaml = "", const std::string& top_yaml = "");
+
 // An environment that holds just these variables.
 config::Environment environment_of(std::map<std::string, std::string> variables);
 

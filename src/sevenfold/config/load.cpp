@@ -5,6 +5,8 @@
 #include "sevenfold/config/experiment.h"
 #include "sevenfold/config/key_policy.h"
 #include "sevenfold/config/rules/rules.h"
+#include "sevenfold/config/torchtitan/nested_keys.h"
+#include "sevenfold/config/torchtitan/translate.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -28,16 +30,6 @@ std::string run_directory(const Experiment& experiment, const LoadOptions& optio
   for (const char* key : {"work_group", "user_name", "exp_name"})
     path /= top_level_string(experiment, key);
   return path.string();
-}
-
-void check_vocabulary(const Experiment& experiment) {
-  if (experiment.framework == "megatron") return;
-  raise<ConfigError>(
-      "config: {} framework={}: only the megatron vocabulary trains so far; `sevenfold config {} "
-      "--raw` "
-      "shows the resolved file",
-      experiment.parameters.map.at("framework").origin.text(), experiment.framework,
-      experiment.file);
 }
 
 int64_t ranks_per_node(const Experiment& experiment, const LoadOptions& options) {
@@ -65,7 +57,8 @@ void add_entries(Config& config, const std::string& prefix, const Value& map) {
 std::string resolved_yaml(const Config& config, const Experiment& experiment,
                           const Parameters& parameters) {
   Value root = experiment.top;
-  Value module = parameters.values();
+  Value module = parameters.framework() == Framework::kTorchTitan ? nested_keys(parameters.values())
+                                                                  : parameters.values();
   for (const char* key : {"framework", "name"}) module.map[key] = experiment.parameters.map.at(key);
   Value modules = Value::empty_map();
   modules.map[experiment.module] = module;
@@ -92,9 +85,9 @@ void check_rules(Parameters& parameters, const SevenfoldBlock& block, const Conf
   check_low_precision(parameters);
 }
 
+// `parameters`: by megatron keys.
 void resolve(Config& config, const Experiment& experiment, Parameters& parameters,
-             const LoadOptions& options) {
-  const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
+             const SevenfoldBlock& block, const LoadOptions& options) {
   const std::string directory = run_directory(experiment, options);
   refuse_checkpoints(parameters);
   apply_fix_ups(parameters, directory);
@@ -120,6 +113,37 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   refuse_unsupported_values(parameters);
 }
 
+// What the rules have to say about the translation, in the words of the user.
+void take_over(Translation& translation, Parameters& own) {
+  const KeyNames& names = translation.names;
+  for (const Notice& notice : translation.parameters.notices())
+    own.notice(names.respell(notice.text));
+  for (const Unsupported& item : translation.parameters.unsupported_values()) {
+    const auto refusal = translation.refusals.find(item.key);
+    own.unsupported(item.key, refusal == translation.refusals.end() ? names.respell(item.text)
+                                                                    : refusal->second);
+  }
+}
+
+void resolve_torchtitan(Config& config, const Experiment& experiment, Parameters& own,
+                        const SevenfoldBlock& block, const LoadOptions& options) {
+  Translation translation = translate(own, block, options);
+  try {
+    resolve(config, experiment, translation.parameters, translation.block, translation.options);
+  } catch (const RuleError& error) {
+    throw RuleError(error.rule(), translation.names.respell(error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(translation.names.respell(error.what()));
+  }
+  take_over(translation, own);
+}
+
+Parameters own_parameters(const Experiment& experiment) {
+  const Framework framework = framework_of(experiment.framework);
+  const Value& raw = experiment.parameters;
+  return Parameters(framework == Framework::kTorchTitan ? dotted_keys(raw) : raw, framework);
+}
+
 }  // namespace
 
 std::string_view precision_name(Precision precision) {
@@ -140,13 +164,16 @@ Config load_config(const LoadOptions& options) {
   const Experiment experiment = load_experiment(
       {options.file, options.overrides, options.presets_directory, options.environment});
   KeyReport report = check_keys(experiment, options.strict);
-  check_vocabulary(experiment);
   Config config;
   config.file = options.file;
   config.framework = experiment.framework;
-  Parameters parameters(experiment.parameters);
+  Parameters parameters = own_parameters(experiment);
   for (const std::string& text : experiment.notices) parameters.notice(text);
-  resolve(config, experiment, parameters, options);
+  const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
+  if (parameters.framework() == Framework::kTorchTitan)
+    resolve_torchtitan(config, experiment, parameters, block, options);
+  else
+    resolve(config, experiment, parameters, block, options);
   config.keys = report.counts;
   config.ignored = std::move(report.ignored);
   config.unknown = std::move(report.unknown);

@@ -104,6 +104,7 @@ PrepareConfig read_prepare(const Value& prepare) {
 }  // namespace
 
 std::string SevenfoldBlock::where(const std::string& key) const {
+  if (const auto other = wheres.find(key); other != wheres.end()) return other->second;
   const Value* value = written.find(key);
   return value == nullptr
              ? "sevenfold." + key

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,8 @@ struct SevenfoldBlock {
   bool shuffle = true;
   std::optional<PrepareConfig> prepare;
   Value written;  // the block itself, for origins
+  // Of members that stand for a key of the module: "run.yaml:3 KEY=VALUE".
+  std::map<std::string, std::string> wheres;
 
   // "run.yaml:3 sevenfold.ranks=4".
   std::string where(const std::string& key) const;

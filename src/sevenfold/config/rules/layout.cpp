@@ -31,19 +31,6 @@ std::string blame(const Parameters& parameters, std::initializer_list<const char
   return parameters.where(*keys.begin());
 }
 
-struct WorldRequest {
-  int64_t ranks = 0;
-  std::string where;  // what asked for it
-};
-
-std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
-                                            const LoadOptions& options) {
-  if (options.ranks)
-    return WorldRequest{*options.ranks, fmt::format("{} {}", options.ranks_option, *options.ranks)};
-  if (block.ranks) return WorldRequest{*block.ranks, block.where("ranks")};
-  return std::nullopt;
-}
-
 void check_world(const Parameters& parameters, const MeshShape& mesh, const WorldRequest& world) {
   const int64_t dense = mesh.tp * mesh.pp * mesh.cp;
   const int64_t expert = mesh.etp * mesh.ep * mesh.pp;
@@ -102,6 +89,14 @@ void note_data_parallel_keys(Parameters& parameters) {
 }
 
 }  // namespace
+
+std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
+                                            const LoadOptions& options) {
+  if (options.ranks)
+    return WorldRequest{*options.ranks, fmt::format("{} {}", options.ranks_option, *options.ranks)};
+  if (block.ranks) return WorldRequest{*block.ranks, block.where("ranks")};
+  return std::nullopt;
+}
 
 MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                          const LoadOptions& options) {

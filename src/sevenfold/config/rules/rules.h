@@ -26,6 +26,13 @@ inline constexpr int64_t kMaxElements = int64_t{1} << 53;
 // run's folder.
 void apply_fix_ups(Parameters& parameters, const std::string& directory);
 
+// The number of ranks that the command line or the sevenfold block asks for.
+struct WorldRequest {
+  int64_t ranks = 0;
+  std::string where;  // what asked for it
+};
+std::optional<WorldRequest> requested_world(const SevenfoldBlock& block,
+                                            const LoadOptions& options);
 MeshShape resolve_layout(Parameters& parameters, const SevenfoldBlock& block,
                          const LoadOptions& options);
 // The schedule that the keys select and the stages that they cut; no stages where num_layers makes
