@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "sevenfold/schedule/algorithms.h"
 #include "sevenfold/schedule/simulate.h"
@@ -8,7 +8,8 @@
 namespace sevenfold {
 namespace {
 
-// Generates (which validates) and simulates; in seconds. The bounds leave room for a busy machine.
+// Generates (which validates) and simulates; in seconds of processor time, which do not depend on
+// what else the machine does.
 double seconds_of(const char* algorithm, int64_t ranks, int64_t microbatches, int64_t chunks,
                   double limit) {
   ScheduleRequest request;
@@ -16,19 +17,28 @@ double seconds_of(const char* algorithm, int64_t ranks, int64_t microbatches, in
   request.num_microbatches = microbatches;
   request.num_chunks = chunks;
   request.max_memory = limit;
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   simulate(generate(algorithm, request), request.costs);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-TEST(Speed, Of64RanksAnd512Microbatches) {
-  EXPECT_LT(seconds_of("1f1b-interleaved", 64, 512, 2, 1e9), 5);
-  EXPECT_LT(seconds_of("zb-interleaved", 64, 512, 2, 1e9), 5);
-  EXPECT_LT(seconds_of("zbv-formatted", 64, 512, 2, 1e9), 5);
+// An unoptimized or instrumented program gets more time.
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr double kSlower = 1;
+#else
+constexpr double kSlower = 30;
+#endif
+
+TEST(Speed, Of64RanksAnd512MicrobatchesInTwoChunks) {
+  for (const char* algorithm :
+       {"1f1b-interleaved", "zb-interleaved", "looped-bfs", "zbv-formatted", "zbv-heuristic",
+        "v-half", "v-min", "v-zb", "v-adaptive", "dualpipev"})
+    EXPECT_LT(seconds_of(algorithm, 64, 512, 2, 1e9), 1 * kSlower) << algorithm;
 }
 
 TEST(Speed, OfTheZeroBubbleHeuristic) {
-  EXPECT_LT(seconds_of("zero-bubble-heuristic", 32, 256, 1, 64), 15);
+  for (const double limit : {32.0, 64.0, 1e9})
+    EXPECT_LT(seconds_of("zero-bubble-heuristic", 32, 256, 1, limit), 3 * kSlower) << limit;
 }
 
 }  // namespace

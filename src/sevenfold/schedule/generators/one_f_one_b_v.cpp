@@ -8,7 +8,9 @@
 namespace sevenfold {
 namespace {
 
+// Of a search for short ends; among many ranks' passes it would find nothing in that time.
 constexpr int64_t kEndsEffort = 5 * kBlockEffort;
+constexpr int64_t kMaxRanksSearched = 16;
 
 // A block that fills its six slots (F and F of one slot, BW and BW of two) on every rank:
 // neighbours run forwards one slot apart and backwards 2 or 5 slots apart, in turns of three ranks,
@@ -54,8 +56,14 @@ std::vector<PassOrder> one_f_one_b_v_seeds(const PassProblem& problem) {
   return seeds;
 }
 
+// What an order takes beyond the work of the busiest rank.
+double bubble_of(const PassProblem& problem, const PassOrder& order) {
+  return time_of(problem, order, Objective::kMakespan) - lower_bound(problem, Objective::kLongest);
+}
+
 // Squeezes the ends of the repeated block within its own memory.
 PassOrder squeezed(PassProblem& problem, std::vector<PassOrder> seeds, int64_t effort) {
+  if (problem.num_ranks > kMaxRanksSearched) effort = std::min(effort, kBlockEffort);
   problem.memory = peak_of(problem, seeds.front());
   return improved(problem, seeds, Objective::kMakespan,
                   {effort, lower_bound(problem, Objective::kMakespan)});
@@ -75,8 +83,12 @@ Schedule one_f_one_b_v(const ScheduleRequest& request) {
   std::vector<PassOrder> seeds = one_f_one_b_v_seeds(problem);
   int64_t effort = kEndsEffort;
   if (std::optional<PassOrder> order = stretched(core, core_order, problem)) {
-    seeds = {seeds.front(), *std::move(order)};
-    effort = kBlockEffort;
+    const bool is_as_good = bubble_of(problem, *order) <= bubble_of(core, core_order) * (1 + 1e-9);
+    if (is_as_good) {
+      seeds.resize(1);
+      effort = kBlockEffort;
+    }
+    seeds.push_back(*std::move(order));
   }
   return to_schedule(problem, squeezed(problem, std::move(seeds), effort), "1f1b-v");
 }
