@@ -84,7 +84,24 @@ TEST_F(ConfigCommand, PutsErrorsInOneLineWithExitCode2) {
   EXPECT_EQ(run_config({}).exit_code, 2);
   EXPECT_EQ(run_config({file_, "--strict"}).exit_code, 2);
   EXPECT_THAT(run_config({file_, "--as", "torchtitan"}).error,
-              HasSubstr("--as torchtitan: translating"));
+              HasSubstr("is written in megatron keys, of which many have no twin there; use --as "
+                        "megatron"));
+  EXPECT_THAT(run_config({file_, "--as", "maxtext"}).error,
+              HasSubstr("there is no such vocabulary; use megatron or torchtitan"));
+  EXPECT_THAT(run_config({file_, "--as", "megatron", "--json"}).error,
+              HasSubstr("leave out --raw and --json"));
+}
+
+TEST_F(ConfigCommand, WritesTheFileInTheOtherVocabulary) {
+  const std::string titan = files_.write("titan.yaml", small_titan());
+  const Outcome outcome = run_config({titan, "training.steps=7", "--as", "megatron"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\n +framework: \"?megatron\"?\n"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\n +train_iters: 7\n"));
+  EXPECT_EQ(run_config({files_.write("twin.yaml", outcome.out)}).exit_code, 0);
+  EXPECT_THAT(run_config({titan, "--as", "torchtitan"}).out,
+              ::testing::ContainsRegex("\n +n_layers: 4\n"));
+  EXPECT_EQ(run_config({file_, "--as", "megatron"}).exit_code, 0);
 }
 
 TEST_F(ConfigCommand, ChecksKeysOfRawParametersWhenStrict) {

@@ -131,6 +131,43 @@ TEST(TorchTitan, ReadsItsResolvedFileBack) {
   EXPECT_EQ(again.resolved_yaml, config.resolved_yaml);
 }
 
+// The translation, written out as a megatron file, is the same run.
+TEST(TorchTitan, IsWrittenOutInMegatronKeys) {
+  const ExperimentFiles files;
+  LoadOptions options;
+  options.file = files.write("run.yaml", small_titan());
+  options.environment = environment_of({});
+  options.overrides = {"sevenfold.ranks=8",
+                       "parallelism.pipeline_parallel_degree=2",
+                       "parallelism.pipeline_parallel_schedule=ZBVZeroBubble",
+                       "parallelism.tensor_parallel_degree=2",
+                       "activation_checkpoint.mode=selective",
+                       "lr_scheduler.min_lr_factor=0.1",
+                       "training.global_batch_size=32"};
+  const Config own = load_config(options);
+  const Config twin = load_text(megatron_yaml(options));
+  EXPECT_EQ(twin.framework, "megatron");
+  expect_same_model(own.model, twin.model);
+  EXPECT_EQ(own.mesh.tp, twin.mesh.tp);
+  EXPECT_EQ(own.mesh.pp, twin.mesh.pp);
+  EXPECT_EQ(own.mesh.dp, twin.mesh.dp);
+  EXPECT_EQ(own.pipeline.algorithm, twin.pipeline.algorithm);
+  EXPECT_EQ(own.pipeline.stages, twin.pipeline.stages);
+  EXPECT_EQ(own.parallel.zero, twin.parallel.zero);
+  EXPECT_EQ(own.parallel.sequence, twin.parallel.sequence);
+  EXPECT_EQ(own.parallel.reshard_after_forward, twin.parallel.reshard_after_forward);
+  EXPECT_EQ(own.batch.num_microbatches, twin.batch.num_microbatches);
+  EXPECT_EQ(own.recompute.layer_ids, twin.recompute.layer_ids);
+  EXPECT_EQ(own.learning_rate.min_lr, twin.learning_rate.min_lr);
+  EXPECT_EQ(own.learning_rate.warmup_init, twin.learning_rate.warmup_init);
+  EXPECT_EQ(own.learning_rate.wsd_decay_samples, twin.learning_rate.wsd_decay_samples);
+  EXPECT_EQ(own.optimizer.weight_decay, twin.optimizer.weight_decay);
+  EXPECT_EQ(own.run.train_iters, twin.run.train_iters);
+  EXPECT_EQ(own.run.precision, twin.run.precision);
+  EXPECT_THAT(twin.unknown, IsEmpty());
+  EXPECT_THAT(twin.unsupported, IsEmpty());
+}
+
 struct FlavorShape {
   const char* family;
   const char* flavor;

@@ -87,6 +87,36 @@ class ProgramTest(unittest.TestCase):
         self.assertTrue(result.stdout.splitlines()[-1].startswith("next: sevenfold verify"))
         self.assertEqual(result.stderr, "", "no progress bar without a terminal")
 
+    def test_trains_a_torchtitan_file_as_its_megatron_twin(self):
+        keys = {"model": {"flavor": "debugmodel", "dim": 32, "n_layers": 4, "n_heads": 4, "n_kv_heads": 2,
+                          "multiple_of": 64, "vocab_size": 101},
+                "training": {"mock_data": False, "dataset_path": str(self.folder / "tokens"), "seq_len": 32,
+                             "local_batch_size": 4, "steps": 4},
+                "lr_scheduler": {"warmup_steps": 2}, "metrics": {"log_freq": 1},
+                "parallelism": {"pipeline_parallel_degree": 2, "pipeline_parallel_schedule": "ZBVZeroBubble"}}
+        module = {"framework": "torchtitan", "config": "pre_trainer.yaml", "model": "llama3.1_8B.yaml",
+                  "overrides": keys}
+        titan = self.experiment(text=json.dumps({
+            "work_group": "w", "user_name": "u", "exp_name": "e", "workspace": str(self.folder / "output"),
+            "sevenfold": {"shuffle": False, "ranks": 4}, "modules": {"pre_trainer": module}}, indent=1))
+        twin = self.folder / "twin.yaml"
+        translated = self.run_program("config", titan, "--as", "megatron")
+        self.assertEqual(translated.returncode, 0, translated.stderr)
+        twin.write_text(translated.stdout)
+        self.assertIn("framework: megatron", translated.stdout.replace('"', ""))
+        rows = {}
+        for name in titan, str(twin):
+            out = "run" + str(len(rows))
+            result = self.run_program("train", name, "--out", out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            lines = (self.folder / out / "metrics.jsonl").read_text().splitlines()
+            rows[name] = [(row["loss"], row["grad_norm"], row["lr"]) for row in map(json.loads, lines)]
+        self.assertEqual(rows[titan], rows[str(twin)])
+        # Up to the rate in two steps, then down in a line to a half of it before the last step's end.
+        self.assertEqual([round(lr, 10) for _, _, lr in rows[titan]], [4e-4, 8e-4, 8e-4, 4e-4])
+        result = self.run_program("verify", titan)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def test_verifies_a_layout_as_text_and_json(self):
         result = self.run_program("verify", self.experiment(), "--ranks", "4")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

@@ -45,6 +45,29 @@ void print_help_keys(const ConfigArguments& arguments) {
                                             : key_listing_text());
 }
 
+void print_translated(ConfigArguments arguments) {
+  const std::string& wanted = arguments.translate_to;
+  if (arguments.raw || arguments.print_json)
+    raise<ConfigError>("config: --as {}: prints an experiment file; leave out --raw and --json",
+                       wanted);
+  if (wanted != "megatron" && wanted != "torchtitan")
+    raise<ConfigError>("config: --as {}: there is no such vocabulary; use megatron or torchtitan",
+                       wanted);
+  arguments.load.tokenizer_facts = tokenizer_facts;
+  if (wanted == "megatron") {
+    fmt::print("{}\n", megatron_yaml(arguments.load));
+    return;
+  }
+  const Config config = load_config(arguments.load);
+  if (config.framework != wanted)
+    raise<ConfigError>(
+        "config: --as torchtitan: {} is written in megatron keys, of which many have no twin "
+        "there; "
+        "use --as megatron",
+        config.file);
+  fmt::print("{}\n", config.resolved_yaml);
+}
+
 json notes_json(const std::vector<KeyNote>& notes) {
   json result = json::array();
   for (const KeyNote& note : notes)
@@ -136,10 +159,7 @@ void run_config(ConfigArguments arguments) {
     raise<ConfigError>(
         "sevenfold: config needs a FILE; write for example `sevenfold config "
         "examples/quickstart.yaml`");
-  if (!arguments.translate_to.empty())
-    raise<ConfigError>(
-        "config: --as {}: translating between the vocabularies is not there yet; leave it out",
-        arguments.translate_to);
+  if (!arguments.translate_to.empty()) return print_translated(arguments);
   if (arguments.raw) return print_raw(arguments);
   arguments.load.tokenizer_facts = tokenizer_facts;
   const Config config = load_config(arguments.load);
@@ -161,7 +181,7 @@ void add_config_command(CLI::App& app, int& exit_code) {
                    "Primus checkout, or its configs folder; default: built in")
       ->type_name("DIR");
   command->add_option("--as", arguments->translate_to,
-                      "Print in this vocabulary: megatron or torchtitan");
+                      "Print an experiment file of this vocabulary: megatron or torchtitan");
   command->add_flag("--raw", arguments->raw,
                     "JSON of the module's parameters before coercion, rules and fix-ups");
   command->add_flag("--help-keys", arguments->help_keys,

@@ -52,14 +52,15 @@ void add_entries(Config& config, const std::string& prefix, const Value& map) {
     config.entries.push_back(ConfigEntry{prefix + key, to_json_text(value), value.origin.text()});
 }
 
-// The run as an experiment that needs no preset: the module is flattened, which a reader knows by
-// its lack of `config`.
+// The run as an experiment that needs no preset, in the vocabulary of `parameters`: the module is
+// flattened, which a reader knows by its lack of `config`.
 std::string resolved_yaml(const Config& config, const Experiment& experiment,
                           const Parameters& parameters) {
   Value root = experiment.top;
-  Value module = parameters.framework() == Framework::kTorchTitan ? nested_keys(parameters.values())
-                                                                  : parameters.values();
-  for (const char* key : {"framework", "name"}) module.map[key] = experiment.parameters.map.at(key);
+  const bool is_torchtitan = parameters.framework() == Framework::kTorchTitan;
+  Value module = is_torchtitan ? nested_keys(parameters.values()) : parameters.values();
+  module.map["framework"] = Value::of(std::string(is_torchtitan ? "torchtitan" : "megatron"));
+  module.map["name"] = experiment.parameters.map.at("name");
   Value modules = Value::empty_map();
   modules.map[experiment.module] = module;
   root.map["modules"] = modules;
@@ -125,8 +126,9 @@ void take_over(Translation& translation, Parameters& own) {
   }
 }
 
-void resolve_torchtitan(Config& config, const Experiment& experiment, Parameters& own,
-                        const SevenfoldBlock& block, const LoadOptions& options) {
+// Gives the translation, with what the rules made of it.
+Translation resolve_torchtitan(Config& config, const Experiment& experiment, Parameters& own,
+                               const SevenfoldBlock& block, const LoadOptions& options) {
   Translation translation = translate(own, block, options);
   try {
     resolve(config, experiment, translation.parameters, translation.block, translation.options);
@@ -136,6 +138,12 @@ void resolve_torchtitan(Config& config, const Experiment& experiment, Parameters
     throw ConfigError(translation.names.respell(error.what()));
   }
   take_over(translation, own);
+  return translation;
+}
+
+Experiment read_experiment(const LoadOptions& options) {
+  return load_experiment(
+      {options.file, options.overrides, options.presets_directory, options.environment});
 }
 
 Parameters own_parameters(const Experiment& experiment) {
@@ -161,8 +169,7 @@ std::string_view precision_name(Precision precision) {
 }
 
 Config load_config(const LoadOptions& options) {
-  const Experiment experiment = load_experiment(
-      {options.file, options.overrides, options.presets_directory, options.environment});
+  const Experiment experiment = read_experiment(options);
   KeyReport report = check_keys(experiment, options.strict);
   Config config;
   config.file = options.file;
@@ -184,6 +191,19 @@ Config load_config(const LoadOptions& options) {
   add_entries(config, "sevenfold.", experiment.sevenfold);
   config.resolved_yaml = resolved_yaml(config, experiment, parameters);
   return config;
+}
+
+std::string megatron_yaml(const LoadOptions& options) {
+  Experiment experiment = read_experiment(options);
+  Parameters own = own_parameters(experiment);
+  if (own.framework() == Framework::kMegatron) return load_config(options).resolved_yaml;
+  check_keys(experiment, options.strict);
+  Config config;
+  const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
+  const Translation translation = resolve_torchtitan(config, experiment, own, block, options);
+  if (const auto& table = translation.block.schedule_file)
+    experiment.sevenfold.map["schedule_file"] = Value::of(*table);
+  return resolved_yaml(config, experiment, translation.parameters);
 }
 
 }  // namespace sevenfold

@@ -45,4 +45,8 @@ struct LoadOptions {
 // way out).
 Config load_config(const LoadOptions& options);
 
+// The experiment as a file of the megatron vocabulary that needs no preset: it loads into the same
+// Config. Throws as load_config does.
+std::string megatron_yaml(const LoadOptions& options);
+
 }  // namespace sevenfold
