@@ -108,6 +108,7 @@ bool is_of_tensor_parallelism(Fault fault) {
     case Fault::kTensorSumMissing:
     case Fault::kTensorSumTwice:
     case Fault::kTensorInputSumMissing:
+    case Fault::kTensorInputSumTwice:
     case Fault::kCopiesNotSummed:
     case Fault::kReplicatedGradientsNotSummed:
     case Fault::kBiasPerRank:

@@ -48,6 +48,8 @@ const std::vector<FaultInfo>& all_faults() {
        "partial outputs of row-parallel layers are summed twice"},
       {Fault::kTensorInputSumMissing, "tp-input-sum-missing",
        "input gradients of column-parallel layers are not summed"},
+      {Fault::kTensorInputSumTwice, "tp-input-sum-twice",
+       "input gradients of column-parallel layers are summed twice"},
       {Fault::kCopiesNotSummed, "kv-copies-not-summed",
        "copies of a KV head keep the gradients of their own query heads"},
       {Fault::kReplicatedGradientsNotSummed, "tp-replicated-not-summed",

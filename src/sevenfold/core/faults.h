@@ -37,6 +37,7 @@ enum class Fault : uint8_t {
   kTensorSumMissing,       // partial outputs of row-parallel layers are not summed
   kTensorSumTwice,         // they are summed twice
   kTensorInputSumMissing,  // input gradients of column-parallel layers are not summed
+  kTensorInputSumTwice,    // they are summed twice
   kCopiesNotSummed,        // copies of a KV head keep the gradients of their own query heads
   kReplicatedGradientsNotSummed,  // norms and biases keep the gradients of their own tokens or
                                   // heads

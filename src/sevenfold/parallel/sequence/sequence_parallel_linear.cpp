@@ -62,6 +62,7 @@ struct GatheringColumnFunction : torch::autograd::Function<GatheringColumnFuncti
     if (!tensor.overlap) dx = reduction.wait();
     gradients.add(weights, std::move(d_outputs), gathered);
     if (tensor.overlap) dx = reduction.wait();
+    if (tensor.faults.has(Fault::kTensorInputSumTwice)) dx = dx * tensor.size();
     return {dx, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 

@@ -38,6 +38,8 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     if (!tensor.overlap) sum.wait();
     gradients.add(weights, std::move(d_outputs), internal::kept_input(context, gradients));
     sum.wait();
+    if (tensor.is_split() && tensor.faults.has(Fault::kTensorInputSumTwice))
+      tensor.group->all_reduce(dx).wait();
     return {dx, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 
