@@ -96,6 +96,29 @@ TEST(EverySchedule, RunsForAnyNumbersEvenIfSendsBlock) {
   EXPECT_GE(runs, 60);
 }
 
+// Field case B15 with messages of 4 MiB, 2,048 tokens of hidden size 512 in fp32: sends block but
+// where there are two micro batches a rank.
+TEST(EverySchedule, PassesLargeMessagesOnEvenIfSendsBlock) {
+  const testing::MessageShape large{.tokens = 2048, .hidden = 512, .dtype = at::kFloat};
+  int64_t runs = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.chooses) continue;
+    for (const int64_t chunks : {1, 2})
+      for (const auto& [ranks, per_rank] :
+           {std::pair{2, 1}, {2, 2}, {2, 3}, {4, 1}, {4, 2}, {4, 3}}) {
+        const ScheduleRequest request{
+            .num_ranks = ranks, .num_microbatches = per_rank * ranks, .num_chunks = chunks};
+        const bool is_legal = algorithm.min_chunks <= chunks && chunks <= algorithm.max_chunks;
+        const auto schedule = is_legal ? try_generate(algorithm, request) : std::nullopt;
+        if (!schedule) continue;
+        SCOPED_TRACE(name_of(request, *schedule));
+        expect_as_planned(*schedule, run_sleeping(*schedule, Nap(0), per_rank != 2, large));
+        ++runs;
+      }
+  }
+  EXPECT_GE(runs, 90);
+}
+
 // A stage that throws in the middle of a step: nothing stays queued, and the run ends with its
 // message (field case B37).
 class ThrowingLayer final : public Layer {

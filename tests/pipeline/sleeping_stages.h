@@ -38,21 +38,28 @@ struct NapFunction : torch::autograd::Function<NapFunction> {
   }
 };
 
+// Of what passes between stages: [1, tokens, hidden].
+struct MessageShape {
+  int64_t tokens = 2;
+  int64_t hidden = 3;
+  at::ScalarType dtype = at::kDouble;
+};
+
 class NapLayer final : public Layer {
  public:
   // stage of num_stages: the first makes a value of its micro batch's number, the last a loss.
-  NapLayer(int64_t stage, int64_t num_stages, Nap nap)
-      : stage_(stage), num_stages_(num_stages), nap_(nap) {}
+  NapLayer(int64_t stage, int64_t num_stages, Nap nap, const MessageShape& shape)
+      : stage_(stage), num_stages_(num_stages), nap_(nap), shape_(shape) {}
 
   LayerOutput forward(const LayerInput& input) const override {
     const auto number = static_cast<double>(input.microbatch->index);
     const at::Tensor x = input.boundary.hidden_BTD.defined()
                              ? input.boundary.hidden_BTD
-                             : (input.anchor + number).expand({1, 2, 3});
+                             : (input.anchor + number).expand({1, shape_.tokens, shape_.hidden});
     const at::Tensor y = NapFunction::apply(x, input.weight_gradients, nap_.count());
     SEVENFOLD_CHECK_EQ(y.max().item<double>(), number + static_cast<double>(stage_) + 1.0);
     if (stage_ + 1 < num_stages_) return {.boundary = {y}, .losses = {}};
-    return {.boundary = {}, .losses = {{y.sum(), input.microbatch->loss_seed}}};
+    return {.boundary = {}, .losses = {{y.sum(at::kDouble), input.microbatch->loss_seed}}};
   }
   std::vector<Parameter*> parameters() const override { return {}; }
 
@@ -60,6 +67,7 @@ class NapLayer final : public Layer {
   int64_t stage_;
   int64_t num_stages_;
   Nap nap_;
+  MessageShape shape_;
 };
 
 // What the ranks of a run did.
@@ -77,20 +85,21 @@ struct SleepingRun {
   }
 };
 
-inline std::vector<Microbatch> numbered_microbatches(int64_t count) {
-  const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
+inline std::vector<Microbatch> numbered_microbatches(int64_t count,
+                                                     at::ScalarType dtype = at::kDouble) {
   std::vector<Microbatch> microbatches(static_cast<size_t>(count));
   for (int64_t m = 0; m < count; ++m) {
     Microbatch& microbatch = microbatches[static_cast<size_t>(m)];
     microbatch.index = m;
     microbatch.inputs_BT = at::zeros({1, 2}, at::kLong);
-    microbatch.mask_BT = at::ones({1, 2}, fp64);
-    microbatch.loss_seed = at::ones({}, fp64);
+    microbatch.mask_BT = at::ones({1, 2}, at::TensorOptions().dtype(dtype));
+    microbatch.loss_seed = at::ones({}, at::TensorOptions().dtype(at::kDouble));
   }
   return microbatches;
 }
 
-inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_block = false) {
+inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_block = false,
+                                const MessageShape& shape = {}) {
   const StepTable table(schedule);
   const int64_t num_ranks = schedule.num_ranks();
   SleepingRun run;
@@ -101,16 +110,17 @@ inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_bl
     LayerWeights weights(no_buckets, rank);
     GradientReducer reducer(no_buckets, rank);
     PipelineRank on{.reducer = &reducer, .rank = &rank};
-    on.boundary_tokens = 2;
-    on.boundary_hidden = 3;
-    on.dtype = at::kDouble;
+    on.boundary_tokens = shape.tokens;
+    on.boundary_hidden = shape.hidden;
+    on.dtype = shape.dtype;
     on.sends_block = sends_block;
     std::vector<std::vector<std::unique_ptr<Layer>>> layers;
     std::vector<std::unique_ptr<Chunk>> chunks;
     layers.reserve(static_cast<size_t>(schedule.num_chunks()));
     for (int64_t chunk = 0; chunk < schedule.num_chunks(); ++chunk) {
       const int64_t stage = stage_of(schedule.placement, num_ranks, rank.rank, chunk);
-      layers.emplace_back().push_back(std::make_unique<NapLayer>(stage, schedule.num_stages, nap));
+      layers.emplace_back().push_back(
+          std::make_unique<NapLayer>(stage, schedule.num_stages, nap, shape));
       chunks.push_back(std::make_unique<Chunk>(layers.back(), weights, reducer, FaultSet()));
       on.chunks.push_back(chunks.back().get());
     }
@@ -118,7 +128,8 @@ inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_bl
     rank.timeline = &timeline;
     const auto at = static_cast<size_t>(rank.rank);
     rank.group("world").barrier();
-    run.executions[at] = execute(table, on, numbered_microbatches(schedule.num_microbatches));
+    run.executions[at] =
+        execute(table, on, numbered_microbatches(schedule.num_microbatches, shape.dtype));
     run.spans[at] = timeline.take();
     for (const auto& chunk : chunks) SEVENFOLD_CHECK(chunk->idle());
   });
