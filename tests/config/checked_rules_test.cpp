@@ -384,7 +384,9 @@ TEST(OptimizerStateRules, AskForTheKeysThatBelongTogether) {
             std::pair(MomentType::kBf16, MomentType::kFull));
   EXPECT_EQ(types({aware, adam, "exp_avg_sq_dtype=bf16"}),
             std::pair(MomentType::kFull, MomentType::kBf16));
-  for (const char* word : {"exp_avg_dtype=fp16", "exp_avg_sq_dtype=fp8", "main_grads_dtype=bf16",
+  EXPECT_EQ(types({aware, adam, "exp_avg_dtype=fp16", "exp_avg_sq_dtype=fp16"}),
+            std::pair(MomentType::kFp16, MomentType::kFp16));
+  for (const char* word : {"exp_avg_dtype=fp8", "exp_avg_sq_dtype=fp8", "main_grads_dtype=bf16",
                            "main_params_dtype=fp16"}) {
     const Config config = load_text(small_llama(), {aware, adam, word});
     ASSERT_EQ(config.unsupported.size(), 1U) << word;

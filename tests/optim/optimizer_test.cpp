@@ -154,7 +154,7 @@ TEST(Optimizer, BooksExactlyItsStatesToTheLedger) {
   }
 }
 
-// The running means of AdamW in bf16, each or both: fp32 arithmetic, rounded when stored.
+// The running means of AdamW in 16 bits, each or both: fp32 arithmetic, rounded when stored.
 struct Moments {
   MomentType exp_avg, exp_avg_sq;
 };
@@ -169,8 +169,21 @@ class MomentTypes : public ::testing::TestWithParam<Moments> {
   }
 };
 
-float stored(float value, MomentType type) {
-  return type == MomentType::kBf16 ? static_cast<float>(at::BFloat16(value)) : value;
+// The power of two that makes the largest of the means 2^14 to 2^15.
+float slow_unit(const std::vector<float>& means) {
+  float largest = 0.0F, unit = 1.0F;
+  for (const float mean : means) largest = std::max(largest, std::abs(mean));
+  while (largest / unit >= 32768.0F) unit *= 2.0F;
+  while (largest / unit < 16384.0F) unit /= 2.0F;
+  return unit;
+}
+
+void round_stored(std::vector<float>& means, MomentType type) {
+  const float unit = type == MomentType::kFp16 ? slow_unit(means) : 1.0F;
+  for (float& mean : means) {
+    if (type == MomentType::kBf16) mean = static_cast<float>(at::BFloat16(mean));
+    if (type == MomentType::kFp16) mean = static_cast<float>(at::Half(mean / unit)) * unit;
+  }
 }
 
 TEST_P(MomentTypes, FollowThePlainLoopBitForBit) {
@@ -190,18 +203,22 @@ TEST_P(MomentTypes, FollowThePlainLoopBitForBit) {
       float& w = weight.data_ptr<float>()[i];
       const float new_m = beta1 * m[i] + share1 * g, new_v = beta2 * v[i] + share2 * (g * g);
       w -= 0.01F * (new_m * scale1 / (std::sqrt(new_v * scale2) + 1e-8F) + 0.1F * w);
-      m[i] = stored(new_m, c.exp_avg_type);
-      v[i] = stored(new_v, c.exp_avg_sq_type);
+      m[i] = new_m;
+      v[i] = new_v;
     }
+    round_stored(m, c.exp_avg_type);
+    round_stored(v, c.exp_avg_sq_type);
     optimizer->step({.lr = 0.01, .weight_decay = 0.1});
     EXPECT_TRUE(at::equal(parameter->weight(), weight)) << "step " << step;
     parameter->gradient().mul_(-0.7);
   }
   const auto states = optimizer->states(*parameter);
   const std::vector<float>* expected[] = {&m, &v};
-  for (size_t s = 0; s < 2; ++s)
+  for (size_t s = 0; s < 2; ++s) {
+    const float unit = states[s].unit != nullptr ? *states[s].unit : 1.0F;
     for (size_t i = 0; i < m.size(); ++i)
-      ASSERT_EQ(states[s].tensor[static_cast<int64_t>(i)].item<float>(), (*expected[s])[i]);
+      ASSERT_EQ(states[s].tensor[static_cast<int64_t>(i)].item<float>() * unit, (*expected[s])[i]);
+  }
 }
 
 // 16-bit weights with a master copy: 12 bytes of states an element, or 10, or 8.
@@ -212,8 +229,8 @@ TEST_P(MomentTypes, AreBookedAtTheirSize) {
                                                        replicated_spec({kRows, kColumns}));
     parameter->bind(at::ones({kRows, kColumns}, at::kBFloat16), at::ones({kRows, kColumns}));
     const auto optimizer = make_optimizer(config(), {parameter.get()});
-    const int64_t saved = (GetParam().exp_avg == MomentType::kBf16 ? 2 : 0) +
-                          (GetParam().exp_avg_sq == MomentType::kBf16 ? 2 : 0);
+    const int64_t saved = (GetParam().exp_avg != MomentType::kFull ? 2 : 0) +
+                          (GetParam().exp_avg_sq != MomentType::kFull ? 2 : 0);
     EXPECT_EQ(optimizer_state_bytes(config(), Precision::kBf16), 12 - saved);
     EXPECT_EQ(optimizer_state_bytes(config(), Precision::kFp32), 8 - saved);
     EXPECT_EQ(context.memory.live(MemoryCategory::kOptimizer), (12 - saved) * kRows * kColumns);
@@ -232,7 +249,34 @@ INSTANTIATE_TEST_SUITE_P(Types, MomentTypes,
                          ::testing::Values(Moments{MomentType::kFull, MomentType::kFull},
                                            Moments{MomentType::kBf16, MomentType::kFull},
                                            Moments{MomentType::kFull, MomentType::kBf16},
-                                           Moments{MomentType::kBf16, MomentType::kBf16}));
+                                           Moments{MomentType::kBf16, MomentType::kBf16},
+                                           Moments{MomentType::kFp16, MomentType::kFull},
+                                           Moments{MomentType::kFull, MomentType::kFp16},
+                                           Moments{MomentType::kBf16, MomentType::kFp16},
+                                           Moments{MomentType::kFp16, MomentType::kBf16},
+                                           Moments{MomentType::kFp16, MomentType::kFp16}));
+
+// Squares of gradients of 1e-6 are 0 in plain fp16, and steps would be divided by eps alone.
+TEST(AdamW, KeepsTheSquaresOfSmallGradientsInFp16) {
+  ASSERT_EQ(static_cast<float>(at::Half(1e-12F)), 0.0F);
+  OptimizerConfig config = adamw_config();
+  config.adam_eps = 1e-12;
+  const auto full = make_parameter("w", {kRows, kColumns}, at::kFloat);
+  const auto half = make_parameter("w", {kRows, kColumns}, at::kFloat);
+  for (const auto* parameter : {&full, &half}) (*parameter)->gradient().mul_(1e-6);
+  const at::Tensor start = full->weight().clone();
+  const auto reference = make_optimizer(config, {full.get()});
+  config.exp_avg_type = config.exp_avg_sq_type = MomentType::kFp16;
+  const auto optimizer = make_optimizer(config, {half.get()});
+  for (int step = 0; step < 20; ++step) {
+    for (const auto* parameter : {&full, &half}) (*parameter)->gradient().mul_(-0.9);
+    reference->step({.lr = 0.01});
+    optimizer->step({.lr = 0.01});
+  }
+  const at::Tensor moved = (full->weight() - start).abs();
+  EXPECT_GT(moved.min().item<double>(), 0.01) << "steps of about the rate, whatever the gradient";
+  EXPECT_LT(((half->weight() - full->weight()).abs() / moved).max().item<double>(), 0.01);
+}
 
 TEST(Optimizer, UpdatesWeightsThatWereBoundAfterItWasMade) {
   const auto parameter = make_parameter("w", {kRows, kColumns}, at::kDouble);
@@ -315,7 +359,9 @@ TEST_P(MasterWeights, AreBookedAsOneStateMore) {
 // owner of all; weights that a rank does not own stay as they are.
 TEST_P(MasterWeights, OfShardsTakeTheStepsOfTheWhole) {
   constexpr int64_t kElements = kRows * kColumns;
-  for (const OptimizerConfig& config : {adamw_config(), sgd_config(0.9)}) {
+  OptimizerConfig with_units = adamw_config();
+  with_units.exp_avg_type = with_units.exp_avg_sq_type = MomentType::kFp16;
+  for (const OptimizerConfig& config : {adamw_config(), with_units, sgd_config(0.9)}) {
     const at::Tensor start = uniform_tensor("start", {kRows, kColumns}, at::kFloat);
     const auto whole = with_16_bit_weight(start, GetParam());
     const auto reference = make_optimizer(config, {whole.get()});

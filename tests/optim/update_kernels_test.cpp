@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -69,6 +70,35 @@ void expect_same_bits_in_pieces() {
     results.push_back(weight);
   }
   EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Fp16Unit, PutsTheMaximumIntoTheUpperQuarterOfTheRange) {
+  EXPECT_EQ(fp16_unit(1.0F), 0x1p-14F);
+  EXPECT_EQ(fp16_unit(std::nextafter(1.0F, 0.0F)), 0x1p-15F);
+  EXPECT_EQ(fp16_unit(3e-12F), 0x1p-53F) << "3.3e-12 / 2^14";
+  EXPECT_EQ(fp16_unit(1e38F), 0x1p112F);
+  EXPECT_EQ(fp16_unit(1e-44F), 0x1p-126F) << "no smaller one has an inverse";
+  for (const float none : {0.0F, INFINITY, NAN}) EXPECT_EQ(fp16_unit(none), 1.0F);
+}
+
+TEST(AdamWMaxima, AreThoseOfTheMeansAfterTheStep) {
+  constexpr size_t kCount = 1003;
+  const std::vector<float> gradient = uniform_values<float>(kCount);
+  const AdamWFactors factors{.beta1 = 0.9, .beta2 = 0.95, .gradient_scale = 0.5};
+  std::vector<float> weight(kCount, 0.0F), m = uniform_values<float>(kCount), v(m);
+  for (float& value : v) value = value * value;
+  m[7] = -3.0F;
+  const AdamWArrays<float> arrays{.weight = weight.data(),
+                                  .gradient = gradient.data(),
+                                  .exp_avg = {.full = m.data()},
+                                  .exp_avg_sq = {.full = v.data()}};
+  const MomentMaxima maxima = adamw_maxima(arrays, kCount, factors);
+  adamw_update(arrays, kCount, factors);
+  float largest_m = 0.0F, largest_v = 0.0F;
+  for (const float value : m) largest_m = std::max(largest_m, std::abs(value));
+  for (const float value : v) largest_v = std::max(largest_v, value);
+  EXPECT_EQ(maxima.exp_avg, largest_m);
+  EXPECT_EQ(maxima.exp_avg_sq, largest_v);
 }
 
 TEST(AdamWUpdate, HasTheSameBitsHoweverTheRangeIsCut) {

@@ -90,7 +90,7 @@ struct BatchConfig {
 
 enum class OptimizerKind : uint8_t { kAdamW, kSgd };
 // Element type of a running mean of AdamW; kFull: that of the gradients.
-enum class MomentType : uint8_t { kFull, kBf16 };
+enum class MomentType : uint8_t { kFull, kBf16, kFp16 };
 enum class DecayStyle : uint8_t { kConstant, kLinear, kCosine, kInverseSquareRoot, kWsd };
 enum class WsdDecayStyle : uint8_t { kLinear, kCosine, kExponential, kMinusSqrt };
 // How weight decay moves from its start to its end value over the samples of the run.

@@ -40,6 +40,12 @@ void check_bound(const Parameter& parameter) {
                   "{}: not contiguous CPU memory", parameter.name());
 }
 
+// fp64 runs prove layouts: nothing is rounded in them.
+at::ScalarType state_type(MomentType type, at::ScalarType gradient) {
+  if (type == MomentType::kFull || gradient == at::kDouble) return gradient;
+  return type == MomentType::kBf16 ? at::kBFloat16 : at::kHalf;
+}
+
 std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters,
                                       MomentType type = MomentType::kFull) {
   const MemoryScope scope(MemoryCategory::kOptimizer);
@@ -48,19 +54,52 @@ std::vector<at::Tensor> zeroed_states(const std::vector<Parameter*>& parameters,
   for (const Parameter* parameter : parameters) {
     check_bound(*parameter);
     const at::Tensor gradient = parameter->owned_gradient();
-    const bool is_bf16 = type == MomentType::kBf16 && gradient.scalar_type() == at::kFloat;
-    states.push_back(
-        at::zeros(gradient.sizes(),
-                  gradient.options().dtype(is_bf16 ? at::kBFloat16 : gradient.scalar_type())));
+    states.push_back(at::zeros(gradient.sizes(),
+                               gradient.options().dtype(state_type(type, gradient.scalar_type()))));
   }
   return states;
 }
 
-template <typename T>
-MomentArray<T> moment_array(const at::Tensor& state, int64_t offset) {
-  if (state.scalar_type() == at::kBFloat16)
-    return {.bf16 = static_cast<BFloat16*>(state.data_ptr()) + offset};
-  return {.full = state.data_ptr<T>() + offset};
+// One of AdamW's running means, of all parameters.
+class RunningMean {
+ public:
+  RunningMean(std::string_view name, const std::vector<Parameter*>& parameters, MomentType type)
+      : name_(name),
+        values_(zeroed_states(parameters, type)),
+        units_(parameters.size(), 1.0F),
+        next_units_(units_) {}
+
+  bool has_unit(size_t p) const { return values_[p].scalar_type() == at::kHalf; }
+  void choose_unit(size_t p, float maximum) {
+    if (has_unit(p)) next_units_[p] = fp16_unit(maximum);
+  }
+  void end_step(size_t p) { units_[p] = next_units_[p]; }
+
+  template <typename T>
+  MomentArray<T> array(size_t p, int64_t offset) const {
+    void* data = values_[p].data_ptr();
+    if (values_[p].scalar_type() == at::kBFloat16)
+      return {.bf16 = static_cast<BFloat16*>(data) + offset};
+    if (has_unit(p))
+      return {.fp16 = static_cast<Float16*>(data) + offset,
+              .unit = units_[p],
+              .next_unit = next_units_[p]};
+    return {.full = static_cast<T*>(data) + offset};
+  }
+
+  OptimizerState state(size_t p, ElementRange range) {
+    return {name_, range, values_[p], has_unit(p) ? &units_[p] : nullptr};
+  }
+
+ private:
+  std::string_view name_;
+  std::vector<at::Tensor> values_;  // per parameter
+  std::vector<float> units_;        // of the values, and those that the step under way stores with
+  std::vector<float> next_units_;
+};
+
+MomentMaxima larger(const MomentMaxima& a, const MomentMaxima& b) {
+  return {std::max(a.exp_avg, b.exp_avg), std::max(a.exp_avg_sq, b.exp_avg_sq)};
 }
 
 bool is_qk_norm(const Parameter& parameter) {
@@ -152,8 +191,8 @@ class AdamW final : public SteppingOptimizer {
  public:
   AdamW(const OptimizerConfig& config, std::vector<Parameter*> parameters)
       : SteppingOptimizer(config, std::move(parameters)),
-        exp_avg_(zeroed_states(weights_.parameters(), config_.exp_avg_type)),
-        exp_avg_sq_(zeroed_states(weights_.parameters(), config_.exp_avg_sq_type)) {}
+        exp_avg_("exp_avg", weights_.parameters(), config_.exp_avg_type),
+        exp_avg_sq_("exp_avg_sq", weights_.parameters(), config_.exp_avg_sq_type) {}
 
   void step(const StepFactors& step) override {
     ++num_steps_;
@@ -173,28 +212,45 @@ class AdamW final : public SteppingOptimizer {
 
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
     const size_t p = weights_.index_of(parameter);
-    std::vector<OptimizerState> states = {{"exp_avg", parameter.owned(), exp_avg_[p]},
-                                          {"exp_avg_sq", parameter.owned(), exp_avg_sq_[p]}};
+    std::vector<OptimizerState> states = {exp_avg_.state(p, parameter.owned()),
+                                          exp_avg_sq_.state(p, parameter.owned())};
     weights_.append_master(p, states);
     return states;
   }
 
  private:
-  void update(size_t p, const AdamWFactors& factors) {
-    const at::Tensor weight = weights_.full(p);
-    const at::Tensor gradient = weights_.parameters()[p]->owned_gradient();
-    weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
-      const AdamWArrays<T> arrays{.weight = weight.template data_ptr<T>() + begin,
-                                  .gradient = gradient.template data_ptr<T>() + begin,
-                                  .exp_avg = moment_array<T>(exp_avg_[p], begin),
-                                  .exp_avg_sq = moment_array<T>(exp_avg_sq_[p], begin),
-                                  .rounded = weights_.rounded(p, begin)};
-      adamw_update(arrays, end - begin, factors);
-    });
+  template <typename T>
+  AdamWArrays<T> arrays(size_t p, int64_t begin) const {
+    return {.weight = weights_.full(p).template data_ptr<T>() + begin,
+            .gradient = weights_.parameters()[p]->owned_gradient().template data_ptr<T>() + begin,
+            .exp_avg = exp_avg_.array<T>(p, begin),
+            .exp_avg_sq = exp_avg_sq_.array<T>(p, begin),
+            .rounded = weights_.rounded(p, begin)};
   }
 
-  std::vector<at::Tensor> exp_avg_;     // per parameter: m
-  std::vector<at::Tensor> exp_avg_sq_;  // per parameter: v
+  void update(size_t p, const AdamWFactors& factors) {
+    if (exp_avg_.has_unit(p) || exp_avg_sq_.has_unit(p)) choose_units(p, factors);
+    weights_.for_pieces(p, [&]<typename T>(T, int64_t begin, int64_t end) {
+      adamw_update(arrays<T>(p, begin), end - begin, factors);
+    });
+    exp_avg_.end_step(p);
+    exp_avg_sq_.end_step(p);
+  }
+
+  // A pass more over the tensor, before anything of it changes.
+  void choose_units(size_t p, const AdamWFactors& factors) {
+    const MomentMaxima maxima = at::parallel_reduce(
+        0, weights_.full(p).numel(), kGrain, MomentMaxima{},
+        [&](int64_t begin, int64_t end, const MomentMaxima& before) {
+          return larger(before, adamw_maxima(arrays<float>(p, begin), end - begin, factors));
+        },
+        larger);
+    exp_avg_.choose_unit(p, maxima.exp_avg);
+    exp_avg_sq_.choose_unit(p, maxima.exp_avg_sq);
+  }
+
+  mutable RunningMean exp_avg_;     // m; mutable: a state hands out its memory
+  mutable RunningMean exp_avg_sq_;  // v
 };
 
 class Sgd final : public SteppingOptimizer {
@@ -261,7 +317,7 @@ int64_t optimizer_state_bytes(const OptimizerConfig& config, Precision precision
   int64_t bytes = num_optimizer_states(config, precision) * full;
   if (config.kind != OptimizerKind::kAdamW || precision == Precision::kFp64) return bytes;
   for (const MomentType type : {config.exp_avg_type, config.exp_avg_sq_type})
-    if (type == MomentType::kBf16) bytes -= 2;
+    if (type != MomentType::kFull) bytes -= 2;
   return bytes;
 }
 

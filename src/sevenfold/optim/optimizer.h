@@ -12,13 +12,14 @@
 
 namespace sevenfold {
 
-// One state of the elements of a parameter that this rank owns, in the gradient's dtype, or bf16
-// where AdamW's running means are kept in it. The tensor shares the optimizer's memory, so what a
-// checkpoint writes into it counts.
+// One state of the elements of a parameter that this rank owns, in the gradient's dtype, or in bf16
+// or fp16 where AdamW's running means are kept so. The tensor and the unit are the optimizer's
+// memory, so what a checkpoint writes into them counts.
 struct OptimizerState {
   std::string_view name;  // "exp_avg", "exp_avg_sq", "momentum_buffer", "master_weight"
   ElementRange range;     // of the local part of the parameter, in row-major order
   at::Tensor tensor;      // [range.size()]
+  float* unit = nullptr;  // fp16 only: the state is the tensor times this power of two
 };
 
 // What changes from step to step.
@@ -57,9 +58,13 @@ class Optimizer {
 // or fp16 and the gradients fp32; master copies start as the weights are.
 //   kAdamW  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;
 //           w -= lr ((m/(1-b1^i)) / (sqrt(v/(1-b2^i)) + eps) + wd w),  i = 1, 2, ..: Loshchilov,
-//           Hutter 2019. m, v or both may be kept in bf16 (not in fp64 runs): computed in fp32 and
-//           rounded when stored. A change of v by less than 1/512 of it is then lost, so v falls
-//           only where 1 - b2 is larger than that.
+//           Hutter 2019. m, v or both may be kept in bf16 or fp16 (not in fp64 runs): computed in
+//           fp32 and rounded when stored. In bf16 a change of v by less than 1/512 of it is lost,
+//           so v falls only where 1 - b2 is larger than that; in fp16 by less than 1/4096. fp16 is
+//           stored in a unit per parameter and rank that follows its largest element, as
+//           TransformerEngine's FusedAdam does (there any number, here a power of two): v below
+//           2^-40 of the largest of its tensor counts as 0, and the bits of those below 2^-28
+//           depend on which elements the rank owns.
 //   kSgd    buffer = mu buffer + (g + wd w);  w -= lr buffer:  torch.optim.SGD, dampening 0. No
 //           buffer when mu is 0.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
@@ -69,7 +74,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
 // where the model computes in bf16 or fp16.
 int64_t num_optimizer_states(const OptimizerConfig& config, Precision precision);
 // Bytes of them per element: state bytes of a rank are this times the elements that it owns,
-// exactly.
+// exactly (units are not tensors).
 int64_t optimizer_state_bytes(const OptimizerConfig& config, Precision precision);
 
 }  // namespace sevenfold

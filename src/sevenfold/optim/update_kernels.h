@@ -31,12 +31,17 @@ struct AdamWFactors {
   double correction2 = 1.0;     // 1 - beta2^step
 };
 
-// A running mean of AdamW: in the type of the arithmetic, or in bf16, rounded to nearest when it is
-// stored. The other pointer is null.
+// A running mean of AdamW: in the type of the arithmetic, or in bf16 or fp16, rounded to nearest
+// when it is stored. The other pointers are null. fp16 has too few exponents for the squares of
+// gradients: a mean is what is stored times a unit, a power of two that all share. A step reads
+// with one unit and stores with the next.
 template <typename T>
 struct MomentArray {
   T* full = nullptr;
   BFloat16* bf16 = nullptr;
+  Float16* fp16 = nullptr;
+  float unit = 1.0F;
+  float next_unit = 1.0F;
 };
 
 // g = scale gradient;  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr ((m/c1) / (sqrt(v/c2)
@@ -53,6 +58,18 @@ void adamw_update(const AdamWArrays<float>& arrays, int64_t num_elements,
                   const AdamWFactors& factors);
 void adamw_update(const AdamWArrays<double>& arrays, int64_t num_elements,
                   const AdamWFactors& factors);
+
+// The largest magnitudes that the means will have after the step: what next units are chosen by.
+struct MomentMaxima {
+  float exp_avg = 0.0F;
+  float exp_avg_sq = 0.0F;
+};
+MomentMaxima adamw_maxima(const AdamWArrays<float>& arrays, int64_t num_elements,
+                          const AdamWFactors& factors);
+// The unit in which fp16 holds `maximum` as 2^14 to 2^15, so that rounding cannot overflow and
+// every mean of at least 2^-28 of the maximum keeps all its bits. 1 for 0 and for what is not
+// finite.
+float fp16_unit(float maximum);
 
 struct SgdFactors {
   double lr = 0.0;

@@ -76,15 +76,14 @@ void resolve_weight_decay(Parameters& parameters, OptimizerConfig& optimizer) {
                parameters.where("end_weight_decay"), brief(parameters.at("start_weight_decay")));
 }
 
-// fp16 and fp8 hold the small numbers of running means only with a scale for each tensor.
 MomentType moment_type(Parameters& parameters, const char* key) {
   const std::string type = parameters.optional_string(key).value_or("fp32");
   if (type == "bf16") return MomentType::kBf16;
+  if (type == "fp16") return MomentType::kFp16;
   if (type != "fp32")
-    parameters.unsupported(
-        key, fmt::format("config: {}: running means in {} need a scale for each tensor, which is "
-                         "not supported yet; use {}=bf16 or fp32",
-                         parameters.where(key), type, key));
+    parameters.unsupported(key, fmt::format("config: {}: running means in {} are not supported "
+                                            "yet; use {}=fp16, bf16 or fp32",
+                                            parameters.where(key), type, key));
   return MomentType::kFull;
 }
 
