@@ -190,8 +190,12 @@ TEST_P(Bf16Sums, RoundEachPartAndTheSum) {
     reducer.begin_step();
     reducer.begin_backward({0, 1});
     only->gradient().add_(parts[static_cast<size_t>(rank.rank)]);
+    rank.memory.reset_peaks();
+    const int64_t before = rank.memory.live(MemoryCategory::kCommunication);
     reducer.layer_complete(0);
     reducer.finish();
+    EXPECT_EQ(rank.memory.peak(MemoryCategory::kCommunication) - before, kElements * 2)
+        << "the rounded copy";
     const ElementRange own = only->owned();
     EXPECT_EQ(only->owned_gradient().scalar_type(), at::kFloat);
     EXPECT_TRUE(at::equal(only->owned_gradient(), expected.narrow(0, own.begin, own.size())));

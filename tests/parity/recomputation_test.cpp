@@ -8,6 +8,7 @@
 #include "sevenfold/dist/allocator.h"
 #include "sevenfold/dist/ring_bytes.h"
 #include "sevenfold/dist/threads/cluster.h"
+#include "sevenfold/parallel/tensor/input_share.h"
 #include "sevenfold/pipeline/chunk.h"
 #include "sevenfold/train/proof/layout_trace.h"
 #include "sevenfold/train/proof/verify.h"
@@ -247,6 +248,22 @@ TEST(SharedInputs, AreKeptOncePerTensorParallelGroup) {
                   3 * (shares ? share : kElements) * bytes);
       });
     }
+}
+
+// Whole while its layers run again, and not before or after.
+TEST(SharedInputs, AreWholeInCommunicationMemory) {
+  install_allocator();
+  constexpr int64_t kRanks = 5, kElements = 3 * 7 * 32;
+  for (const auto& [type, bytes] : {std::pair(at::kFloat, 4), std::pair(at::kBFloat16, 2)})
+    run_ranks(Mesh({.tp = kRanks, .etp = kRanks}), {},
+              [type = type, bytes = bytes](RankContext& rank) {
+                const at::Tensor input = at::randn({3, 7, 32}).to(type);
+                const InputShare share(input, rank.group("tp"));
+                EXPECT_EQ(rank.memory.live(MemoryCategory::kCommunication), 0);
+                EXPECT_EQ(share.whole().sizes(), input.sizes());
+                EXPECT_EQ(rank.memory.peak(MemoryCategory::kCommunication), kElements * bytes);
+                EXPECT_EQ(rank.memory.live(MemoryCategory::kCommunication), 0);
+              });
 }
 
 // One all-gather for each input and micro batch more than recomputation without shares.

@@ -196,20 +196,33 @@ TEST(Recomputation, GivesTheSameBitsWithASplitBackward) {
   EXPECT_TRUE(at::equal(activation.all_gradients(), plain.all_gradients()));
 }
 
-// Between B and W the inputs of linear layers live, whether they were kept or computed again.
+// Bytes of a micro batch between its B and its W.
+int64_t live_after_b(int64_t num_layers, const RecomputeConfig& recompute = {}) {
+  SmallLlama llama(SmallLlama::ignore, num_layers, recompute);
+  const Microbatch microbatch = llama.microbatch(0);
+  const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
+  llama.chunk->forward(microbatch, {});
+  llama.chunk->backward(microbatch, {}, BackwardPart::kInputOnly, false);
+  return llama.rank.memory.live_total();
+}
+
+// What weight gradients are products of: each linear layer's input, shared by those that read one,
+// and the gradient of its output.
+TEST(SplitBackward, KeepsInputsAndOutputGradientsOfLinearLayers) {
+  install_allocator();
+  constexpr int64_t kTokens = 2 * 6, kHidden = 8, kFfn = 12, kHeads = 2, kGroups = 1, kHeadSize = 4;
+  constexpr int64_t kInputs = kHidden + kHeads * kHeadSize + kHidden + kFfn;
+  constexpr int64_t kOutputs = (kHeads + 2 * kGroups) * kHeadSize + kHidden + 2 * kFfn + kHidden;
+  EXPECT_EQ(live_after_b(3) - live_after_b(2), kTokens * (kInputs + kOutputs) * 8);
+  EXPECT_EQ(live_after_b(5) - live_after_b(2), 3 * kTokens * (kInputs + kOutputs) * 8);
+}
+
+// They live there whether they were kept or computed again.
 TEST(Recomputation, OfPartsKeepsNoMoreBetweenTheHalvesOfASplitBackward) {
   install_allocator();
-  const auto live_after_b = [](const RecomputeConfig& recompute) {
-    SmallLlama llama(SmallLlama::ignore, 3, recompute);
-    const Microbatch microbatch = llama.microbatch(0);
-    const MemoryScope scope(&llama.rank.memory, MemoryCategory::kActivations);
-    llama.chunk->forward(microbatch, {});
-    llama.chunk->backward(microbatch, {}, BackwardPart::kInputOnly, false);
-    return llama.rank.memory.live_total();
-  };
-  const int64_t kept = live_after_b({});
-  EXPECT_EQ(live_after_b({.norms = true, .activation = true}), kept);
-  EXPECT_EQ(live_after_b({.core_attention = true, .norms = true, .feed_forward = true}), kept);
+  const int64_t kept = live_after_b(3);
+  EXPECT_EQ(live_after_b(3, {.norms = true, .activation = true}), kept);
+  EXPECT_EQ(live_after_b(3, {.core_attention = true, .norms = true, .feed_forward = true}), kept);
 }
 
 // The ledger says where in the run the most memory was in use.

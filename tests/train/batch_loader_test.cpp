@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "sevenfold/dist/allocator.h"
+#include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/proof/verify.h"
 #include "train/experiments.h"
 
@@ -93,6 +95,27 @@ TEST(BatchLoader, ShiftsLabelsByOneOnTheWholeSequence) {
   EXPECT_EQ(microbatch.labels_BT[0][-1].item<int64_t>(),
             microbatch.inputs_BT[1][0].item<int64_t>());
   EXPECT_EQ(microbatch.mask_BT.scalar_type(), at::kFloat);
+}
+
+// 16 bytes a token of ids and labels and the mask, for every micro batch of the step; where
+// documents are told apart, positions and first keys too.
+TEST(BatchLoader, HoldsAStepAtItsSize) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  for (const bool by_document : {false, true}) {
+    const testing::Experiment experiment = testing::m0_experiment(
+        directory, "D3", 2,
+        {{"reset_position_ids", by_document}, {"reset_attention_mask", by_document}});
+    const SampleStream samples(experiment.config, *experiment.data);
+    for (const at::ScalarType type : {at::kFloat, at::kDouble})
+      run_ranks(Mesh(MeshShape{}), {}, [&](RankContext& rank) {
+        const BatchLoader loader(experiment.config, samples, {.dp_size = 2}, type);
+        const std::vector<Microbatch> step = loader.step(0, 4);
+        const int64_t mask = static_cast<int64_t>(c10::elementSize(type));
+        EXPECT_EQ(rank.memory.live_total(),
+                  4 * experiment.config.model.seq_length * (16 + mask + (by_document ? 16 : 0)));
+      });
+  }
 }
 
 // Dropout counts by the place in the endless stream: another one when a sample comes again.
