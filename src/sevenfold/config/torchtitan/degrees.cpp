@@ -79,9 +79,18 @@ int64_t shard_unit(const Degrees& degrees, const ExpertDegrees& experts) {
       way_out);
 }
 
+// Before products of degrees are made, which then fit in 64 bits.
+void check_size(const Parameters& own, const Degrees& degrees) {
+  if (degrees.shard > kMaxWorldSize / others(degrees))
+    raise_rule("world.positive",
+               "config: {}: the degrees make more than {} ranks; use smaller ones",
+               own.where(kShard), kMaxWorldSize);
+}
+
 // The shards' degree for the ranks that are asked for, or the smallest.
 int64_t resolve_shards(const Parameters& own, const Degrees& degrees, int64_t unit,
                        const std::optional<WorldRequest>& world) {
+  if (degrees.shard != -1) check_size(own, degrees);
   const int64_t rest = others(degrees);
   if (!world) return degrees.shard == -1 ? unit : degrees.shard;
   if (world->ranks < 1 || world->ranks > kMaxWorldSize)
@@ -101,16 +110,13 @@ int64_t resolve_shards(const Parameters& own, const Degrees& degrees, int64_t un
 }
 
 void check_world(const Parameters& own, const Degrees& degrees, int64_t unit) {
-  const int64_t rest = others(degrees);
-  if (degrees.shard > kMaxWorldSize / rest)
-    raise_rule("world.positive",
-               "config: {}: the degrees make more than {} ranks; use smaller ones",
-               own.where(kShard), kMaxWorldSize);
+  check_size(own, degrees);
   if (degrees.shard % unit != 0)
     raise_rule("world.experts",
                "config: {}: {} ranks of shards x {} {} x {} {} are no whole groups of experts; use "
                "a multiple of {} ranks",
-               own.where(kEp), degrees.shard, kCp, degrees.cp, kTp, degrees.tp, rest * unit);
+               own.where(kEp), degrees.shard, kCp, degrees.cp, kTp, degrees.tp,
+               others(degrees) * unit);
 }
 
 void write_experts(Draft& draft, const ExpertDegrees& experts) {

@@ -213,6 +213,9 @@ void translate_model(Draft& draft) {
   check_fields(draft.own, family);
   check_converters(draft.own);
   const int64_t layers = shape.size("model.n_layers", shape.flavor().layers);
+  if (layers > kMaxLayers)
+    raise_rule("model.positive", "config: {}: must be at least 1 and at most {}",
+               draft.own.where("model.n_layers"), kMaxLayers);
   const int64_t dim = shape.size("model.dim", shape.flavor().dim);
   shape.write("num_layers", layers, "model.n_layers");
   shape.write("hidden_size", dim, "model.dim");

@@ -10,6 +10,9 @@
 
 namespace sevenfold::config {
 
+// The most layers, of which some keys here make lists.
+inline constexpr int64_t kMaxLayers = 65536;
+
 // A translation under way.
 struct Draft {
   Parameters& own;

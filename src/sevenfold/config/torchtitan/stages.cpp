@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sevenfold/config/rules/rules.h"
+#include "sevenfold/config/torchtitan/parts.h"
 
 namespace sevenfold::config {
 namespace {
@@ -15,9 +15,9 @@ constexpr const char* kPp = "parallelism.pipeline_parallel_degree";
 
 int64_t weight(const Parameters& own, const char* key) {
   const int64_t value = own.integer(key);
-  if (value < 0 || value > kMaxSize)
+  if (value < 0 || value > kMaxLayers)
     raise_rule("pipeline.weight", "config: {}: must be at least 0 and at most {}", own.where(key),
-               kMaxSize);
+               kMaxLayers);
   return value;
 }
 
