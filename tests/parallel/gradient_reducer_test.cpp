@@ -167,6 +167,21 @@ TEST(LentGradients, LiveWhileLayersAddToThem) {
   });
 }
 
+// Of two chunks, the first of a stage without layers: nothing of the other's is lent to it.
+TEST(LentGradients, AreNoneOfAChunkWithoutLayers) {
+  run_ranks(Mesh({.dp = 2}), {}, [](RankContext& rank) {
+    const auto only = parameter("only", 4);
+    std::vector<Bucket> buckets = build_buckets({{only.get()}}, rank, at::kDouble, 1,
+                                                ZeroStage::kGradients, {{0, 0}, {0, 1}});
+    GradientReducer reducer(buckets, rank, ZeroStage::kGradients);
+    reducer.begin_step();
+    reducer.begin_backward({0, 0});
+    EXPECT_FALSE(buckets.front().gradients.defined());
+    reducer.begin_backward({0, 1});
+    EXPECT_TRUE(buckets.front().gradients.defined());
+  });
+}
+
 // Rounded to bf16 before the sum, and the sum once more; half the bytes. What a rank owns of it.
 class Bf16Sums : public ::testing::TestWithParam<ZeroStage> {};
 

@@ -88,9 +88,10 @@ bool GradientReducer::is_read_by(const Bucket& bucket, const LayerRange& chunk) 
                      [&](int64_t layer) { return layer >= chunk.begin && layer < chunk.end; });
 }
 
-// A table that two chunks share is lent with the first layers: which one comes first varies.
+// A table that two chunks share is lent with the first layers: which one comes first varies. A
+// chunk without layers begins where the next one does, and adds to nothing.
 void GradientReducer::begin_backward(const LayerRange& chunk) {
-  if (!reduces_every_microbatch()) return;
+  if (!reduces_every_microbatch() || chunk.begin == chunk.end) return;
   lowest_layer_ = chunk.begin;
   int64_t top = chunk.begin;
   for (Bucket& bucket : buckets_) {
