@@ -287,6 +287,8 @@ TEST(DataParallelRules, AskForWhatIsGatheredAndCut) {
   expect_accepted({{"overlap_param_gather=true", "overlap_grad_reduce=true"},
                    {"overlap_param_gather=true", "overlap_grad_reduce=true",
                     "use_distributed_optimizer=false", "data_parallel_sharding_strategy=optim"},
+                   {"overlap_param_gather=true", "overlap_grad_reduce=true",
+                    "use_distributed_optimizer=false", "use_torch_fsdp2=true"},
                    {"use_torch_fsdp2=true", "use_distributed_optimizer=false"}});
 }
 

@@ -22,6 +22,7 @@ void check_overlap(const Parameters& parameters) {
   const char* key = "overlap_param_gather";
   if (!parameters.boolean(key)) return;
   const bool gathers = parameters.boolean("use_distributed_optimizer") || is_sharded(parameters) ||
+                       parameters.boolean("use_torch_fsdp2") ||
                        parameters.string("optimizer") == "dist_muon";
   if (!gathers)
     raise_rule(
