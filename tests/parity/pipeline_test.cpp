@@ -130,6 +130,25 @@ TEST(UnevenStages, HoldEveryLayerOnce) {
   }
 }
 
+// A rank whose stages have no layers passes on what it gets, and has nothing to send to its
+// tensor-parallel neighbours.
+TEST(StagesWithoutLayers, LeaveWholeRanksWithNothingToCompute) {
+  install_allocator();
+  for (const int64_t zero : {0, 2, 3}) {
+    const TemporaryDirectory directory;
+    const testing::Experiment experiment =
+        testing::m0_experiment(directory, "D3", 12,
+                               {{"pipeline_model_parallel_size", 3},
+                                {"pipeline_model_parallel_layout", "Ett||ttL"},
+                                {"tensor_model_parallel_size", 2},
+                                {"sequence_parallel", zero > 0}});
+    Config config = proof_config(experiment.config);
+    config.parallel.zero = static_cast<ZeroStage>(zero);
+    const VerifyReport report = verify_layout(config, *experiment.data, {.steps = 1});
+    EXPECT_TRUE(report.pass) << zero << ": " << report.failure();
+  }
+}
+
 // The same through the keys of an experiment file.
 TEST(PipelineKeys, MakeALayoutThatComputesWhatOneRankComputes) {
   install_allocator();

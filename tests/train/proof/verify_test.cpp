@@ -83,6 +83,43 @@ TEST(VerifyLayout, PassesInEveryPrecisionWithinItsTolerance) {
   }
 }
 
+// The gradient of a key bias is rounding alone where keys are not rotated (the G0 of the goldens);
+// in fp32 that is more than 1e-7 of the largest gradient of all.
+TEST(VerifyLayout, MeasuresAKeyBiasAgainstTheKeyWeights) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  auto experiment = testing::g0_experiment(
+      directory, "D3", 4, 0.0,
+      {{"num_layers", 8}, {"tensor_model_parallel_size", 2}, {"sequence_parallel", false}});
+  experiment.config.run.precision = Precision::kFp32;
+  const VerifyReport report =
+      verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 3});
+  EXPECT_TRUE(report.pass) << report.failure();
+}
+
+// Gradients rounded for their sum move rounded weights by 2^-8 of themselves: a layout may differ
+// by what rounding does to one rank.
+TEST(VerifyLayout, AllowsForGradientsSummedInBf16) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  auto experiment = testing::g0_experiment(
+      directory, "D3", 4, 0.0,
+      {{"num_layers", 8}, {"micro_batch_size", 2}, {"global_batch_size", 32}});
+  experiment.config.run.precision = Precision::kBf16;
+  experiment.config.parallel.reduces_in_bf16 = true;
+  const VerifyReport report =
+      verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 3});
+  EXPECT_GT(report.max_gradient_difference, report.tolerance);
+  EXPECT_GT(report.allowed.gradient, report.tolerance);
+  EXPECT_TRUE(report.pass) << report.failure();
+#ifdef SEVENFOLD_FAULTS
+  const VerifyReport faulty =
+      verify_layout(proof_config(experiment.config), *experiment.data,
+                    {.steps = 1, .faults = FaultSet().enable(Fault::kMeanPerMicrobatch)});
+  EXPECT_FALSE(faulty.pass);
+#endif
+}
+
 // Cyclic order depends on the number of ranks: the one rank reads what the layout read.
 TEST(VerifyLayout, HandsItsOneRankTheSamplesOfACyclicLayout) {
   install_allocator();

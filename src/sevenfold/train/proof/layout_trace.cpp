@@ -75,9 +75,11 @@ bool used_data_parallelism(const RankTrainer& trainer, const RankContext& rank) 
   return summed >= scattered && rank.traffic.of_group("dp-replicate").bytes_sent >= shards;
 }
 
-// Whether it used the axis: the others by sending at all.
+// Whether it used the axis: the others by sending at all. A rank whose stages have no layers has
+// nothing to send but what passes through them.
 bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank) {
   if (axis == Axis::kDp) return used_data_parallelism(trainer, rank);
+  if (axis != Axis::kPp && trainer.parameters().empty()) return true;
   return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
 }
 

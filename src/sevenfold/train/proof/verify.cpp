@@ -27,9 +27,21 @@ double largest(const at::Tensor& values) {
   return values.numel() == 0 ? 0.0 : values.abs().max().item<double>();
 }
 
+using Gradients = std::map<std::string, at::Tensor>;
+
+// What differences of a gradient are measured against. Where keys are not rotated, a key bias adds
+// the same to all scores of a query, which softmax does not see: its gradient is nothing but the
+// rounding of terms that cancel, and those are of the size of the key weights' gradient.
+double scale_of(const std::string& name, const Gradients& reference, double all) {
+  constexpr std::string_view kKeyBias = "k_proj.bias", kBias = "bias";
+  const double scale = std::max(largest(reference.at(name)), kGradientFloor * all);
+  if (!name.ends_with(kKeyBias)) return scale;
+  const std::string weight = name.substr(0, name.size() - kBias.size()) + "weight";
+  return std::max(scale, largest(reference.at(weight)));
+}
+
 // factor: what the layout's gradients are multiplied by, where its loss scale is another.
-void compare_gradients(const std::map<std::string, at::Tensor>& reference,
-                       const std::map<std::string, at::Tensor>& layout, double factor,
+void compare_gradients(const Gradients& reference, const Gradients& layout, double factor,
                        VerifyReport& report) {
   double all = 0.0;
   for (const auto& [name, gradient] : reference) all = std::max(all, largest(gradient));
@@ -39,7 +51,7 @@ void compare_gradients(const std::map<std::string, at::Tensor>& reference,
       if (report.missing_parameter.empty()) report.missing_parameter = name;
       continue;
     }
-    const double scale = std::max(largest(gradient), kGradientFloor * all);
+    const double scale = scale_of(name, reference, all);
     double difference = largest(found->second * factor - gradient);
     if (scale > 0.0) difference /= scale;
     if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
@@ -65,10 +77,12 @@ void compare(const LayoutTrace& reference, const LayoutTrace& layout, VerifyRepo
   }
 }
 
+// Whether ranks round what one rank forms in fp32: the parts of a product that tensor-parallel
+// ranks sum, and gradients for their sum over data-parallel ranks.
 bool rounds_partial_sums(const Config& config) {
-  const bool is_narrow =
-      config.run.precision == Precision::kBf16 || config.run.precision == Precision::kFp16;
-  return is_narrow && config.mesh.tp > 1;
+  const Precision precision = config.run.precision;
+  const bool is_narrow = precision == Precision::kBf16 || precision == Precision::kFp16;
+  return is_narrow && (config.mesh.tp > 1 || config.parallel.reduces_in_bf16);
 }
 
 // What rounding alone does to one rank, `reference`, which `wide` repeats in fp32.
