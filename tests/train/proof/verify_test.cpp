@@ -118,6 +118,13 @@ TEST(VerifyLayout, AllowsForGradientsSummedInBf16) {
                     {.steps = 1, .faults = FaultSet().enable(Fault::kMeanPerMicrobatch)});
   EXPECT_FALSE(faulty.pass);
 #endif
+  // A reduce-scatter of them sends half the bytes of one in fp32, and is all of them nevertheless.
+  for (const ZeroStage stage : {ZeroStage::kOptimizer, ZeroStage::kParameters}) {
+    experiment.config.parallel.zero = stage;
+    const VerifyReport sharded =
+        verify_layout(proof_config(experiment.config), *experiment.data, {.steps = 1});
+    EXPECT_TRUE(sharded.pass) << sharded.failure();
+  }
 }
 
 // Cyclic order depends on the number of ranks: the one rank reads what the layout read.

@@ -57,12 +57,13 @@ bool is_first_owner(const RankTrainer& trainer, const RankContext& rank) {
 // Whether the rank's traffic since the ledger was cleared shows that gradients were summed over dp
 // and cp: it sent at least a reduce-scatter of them, and where several sets hold the same shards an
 // all-reduce of its shard; anything less leaves out a parameter.
-bool used_data_parallelism(const RankTrainer& trainer, const RankContext& rank) {
+bool used_data_parallelism(const RankTrainer& trainer, const RankContext& rank, bool sums_in_bf16) {
   const MeshShape& shape = rank.mesh->shape();
   const Communicator& group = rank.group(shard_group(shape));
   int64_t scattered = 0, shards = 0;
   for (const Bucket& bucket : trainer.buckets()) {
-    const auto element = static_cast<int64_t>(bucket.owned_gradients.element_size());
+    const auto element =
+        static_cast<int64_t>(sums_in_bf16 ? 2 : bucket.owned_gradients.element_size());
     scattered +=
         ring_bytes::reduce_scatter(even_cut(bucket.elements, group.size()), element, group.rank());
     if (shape.dp_replicate > 1)
@@ -77,17 +78,18 @@ bool used_data_parallelism(const RankTrainer& trainer, const RankContext& rank) 
 
 // Whether it used the axis: the others by sending at all. A rank whose stages have no layers has
 // nothing to send but what passes through them.
-bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank) {
-  if (axis == Axis::kDp) return used_data_parallelism(trainer, rank);
+bool used_axis(Axis axis, const RankTrainer& trainer, const RankContext& rank, bool sums_in_bf16) {
+  if (axis == Axis::kDp) return used_data_parallelism(trainer, rank, sums_in_bf16);
   if (axis != Axis::kPp && trainer.parameters().empty()) return true;
   return rank.traffic.of_group(std::string(axis_name(axis))).bytes_sent > 0;
 }
 
-std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankContext& rank) {
+std::map<std::string, bool> used_axes(const RankTrainer& trainer, const RankContext& rank,
+                                      bool sums_in_bf16) {
   std::map<std::string, bool> used;
   for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kEp})
     if (rank.mesh->shape().degree(axis) > 1)
-      used[std::string(axis_name(axis))] = used_axis(axis, trainer, rank);
+      used[std::string(axis_name(axis))] = used_axis(axis, trainer, rank, sums_in_bf16);
   return used;
 }
 
@@ -156,6 +158,8 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
   trace.steps.resize(static_cast<size_t>(options.steps));
   std::vector<GlobalTensors> gradients(static_cast<size_t>(options.steps));
   GlobalTensors weights;
+  const bool sums_in_bf16 =
+      config.parallel.reduces_in_bf16 && config.run.precision == Precision::kBf16;
   const SampleStream samples(config, source);
   const auto tables = std::make_shared<const PipelineTables>(config);
   std::mutex mutex;  // guards trace where ranks write
@@ -172,7 +176,7 @@ LayoutTrace trace_layout(const Config& config, const SampleSource& source,
                 const auto at = static_cast<size_t>(step);
                 rank.traffic.clear();
                 trainer.compute_gradients();
-                for (const auto& [axis, now] : used_axes(trainer, rank))
+                for (const auto& [axis, now] : used_axes(trainer, rank, sums_in_bf16))
                   used[axis] = now && (step == 0 || used[axis]);
                 equal = equal_gradients(trainer, rank) && equal;
                 for (const Parameter* parameter : trainer.parameters()) {
