@@ -82,6 +82,29 @@ TEST(ScheduleCommand, WrapsAWideDrawing) {
   EXPECT_EQ(ranks, 3);
 }
 
+TEST(ScheduleCommand, DrawsPassesOfVeryUnequalTimesInLittleRoom) {
+  for (const std::string costs : {"--forward 1e-30", "--backward-input 1e100", "--comm 1e50"}) {
+    const Outcome outcome =
+        schedule("--algorithm 1f1b --stages 2 --microbatches 2 --text " + costs);
+    ASSERT_EQ(outcome.exit_code, 0) << costs << outcome.error;
+    EXPECT_LT(outcome.out.size(), 2000u) << costs;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("nan"))) << costs;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("inf"))) << costs;
+  }
+  // A tenth of the others is still room enough for every label.
+  EXPECT_THAT(schedule("--algorithm 1f1b --stages 1 --microbatches 2 --forward 0.2 --text").out,
+              HasSubstr("rank 0 F0 B0--------------------------- F1 B1---"));
+}
+
+TEST(ScheduleCommand, CountsInWords) {
+  EXPECT_THAT(schedule("--algorithm gpipe --stages 1 --microbatches 1").out,
+              testing::AllOf(HasSubstr("gpipe: 1 rank, 1 micro batch, 1 stage (linear placement)"),
+                             HasSubstr("peak memory  1 micro batch of one rank's layers")));
+  EXPECT_THAT(schedule("--algorithm gpipe --stages 2 --microbatches 3").out,
+              testing::AllOf(HasSubstr("gpipe: 2 ranks, 3 micro batches, 2 stages"),
+                             HasSubstr("peak memory  3 micro batches")));
+}
+
 TEST(ScheduleCommand, DrawsSvgWithABarPerPass) {
   const std::string name = scratch_file("schedule.svg");
   const Outcome outcome =
@@ -186,6 +209,25 @@ TEST(ScheduleCommand, ShowsTheScheduleOfAnExperiment) {
   std::filesystem::remove(file);
 }
 
+// Times of the stages and the link of the command line hold together.
+TEST(ScheduleCommand, TakesLinkAndMemoryOfTheCommandLineWithTimesOfAnExperiment) {
+  const std::string file = experiment_file();
+  const std::string times =
+      " patch_primus_pipeline=true pp_algorithm=zero-bubble pp_cost_f=18 "
+      "pp_cost_b=20 pp_cost_w=14";
+  const Outcome outcome = schedule(file + times + " --comm 3 --weight-memory 0.5 --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const json same = json::parse(
+      schedule("--algorithm zb-h1 --stages 2 --microbatches 6 --forward 18 --backward-input 20 "
+               "--backward-weight 14 --comm 3 --weight-memory 0.5 --json")
+          .out);
+  EXPECT_EQ(json::parse(outcome.out), same);
+  const Outcome refused = schedule(file + times + " --forward 2");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("has times of its own (pp_cost_f, pp_cost_b, pp_cost_w)"));
+  std::filesystem::remove(file);
+}
+
 TEST(ScheduleCommand, PrintsANextCommandThatWorks) {
   for (const std::string words :
        {"--algorithm 1f1b-interleaved --group 6 --forward 1.23456789",
@@ -254,6 +296,11 @@ TEST(ScheduleCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error("--algorithm 1f1b"), HasSubstr("--stages and --microbatches"));
   EXPECT_THAT(error("--algorithm 1f1b --stages 0 --microbatches 3"), HasSubstr("--stages"));
   EXPECT_THAT(error(sizes), HasSubstr("--algorithm is missing"));
+  EXPECT_THAT(error("--compare --algorithm 1f1b" + sizes),
+              HasSubstr("--compare shows all algorithms; leave --algorithm 1f1b out"));
+  EXPECT_THAT(
+      error("table.csv"),
+      HasSubstr("table.csv is no experiment but a schedule file; use --algorithm table.csv"));
   EXPECT_THAT(error("--algorithm missing.csv"), HasSubstr("cannot open missing.csv"));
   EXPECT_THAT(error("--algorithm dualpipe --csv x.csv" + sizes),
               HasSubstr("PyTorch's schedule files"));

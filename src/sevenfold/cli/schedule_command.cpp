@@ -1,6 +1,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "sevenfold/cli/commands.h"
 #include "sevenfold/cli/next_command.h"
@@ -116,8 +117,28 @@ void show_one(const ScheduleArguments& arguments) {
   print_next(arguments, one.schedule);
 }
 
+// The costs of the command line with the stages' own times of the experiment, if it has any.
+void take_costs(const std::string& file, const ScheduleCosts& given, ScheduleCosts& costs) {
+  const PassCosts usual;
+  const PassCosts& share = given.share;
+  const bool has_times = share.forward != usual.forward ||
+                         share.backward_input != usual.backward_input ||
+                         share.backward_weight != usual.backward_weight;
+  if (!costs.stages.empty() && has_times)
+    raise<ConfigError>(
+        "schedule: {} has times of its own (pp_cost_f, pp_cost_b, pp_cost_w); set those, or leave "
+        "--forward, --backward-input and --backward-weight out",
+        file);
+  std::vector<PassCosts> stages = std::move(costs.stages);
+  costs = given;
+  costs.stages = std::move(stages);
+}
+
 // The sizes, the algorithm and the limits of an experiment's step.
 void take_from_experiment(ScheduleArguments& arguments) {
+  if (names_a_table(arguments.load.file))
+    raise<ConfigError>("schedule: {} is no experiment but a schedule file; use --algorithm {}",
+                       arguments.load.file, shell_word(arguments.load.file));
   const ScheduleRequest& given = arguments.request;
   const bool has_own = given.num_ranks != 0 || given.num_microbatches != 0 ||
                        given.num_chunks != 0 || given.group_size != 0;
@@ -129,7 +150,7 @@ void take_from_experiment(ScheduleArguments& arguments) {
   arguments.load.tokenizer_facts = tokenizer_facts;
   const Config config = load_config(arguments.load);
   ScheduleRequest request = schedule_request(config, config.batch.num_microbatches);
-  if (request.costs.stages.empty()) request.costs = given.costs;
+  take_costs(arguments.load.file, given.costs, request.costs);
   arguments.request = request;
   arguments.is_table = !config.pipeline.schedule_file.empty();
   arguments.algorithm =
@@ -138,6 +159,9 @@ void take_from_experiment(ScheduleArguments& arguments) {
 }
 
 void show(ScheduleArguments& arguments) {
+  if (arguments.compares && !arguments.algorithm.empty())
+    raise<ConfigError>("schedule: --compare shows all algorithms; leave --algorithm {} out, or it",
+                       shell_word(arguments.algorithm));
   if (!arguments.load.file.empty()) take_from_experiment(arguments);
   if (arguments.max_memory) arguments.request.max_memory = *arguments.max_memory;
   const bool has_sizes =

@@ -129,8 +129,8 @@ Fault find_excess(const Schedule& schedule, const ScheduleCosts& costs, double m
     const double peak =
         peak_activation(schedule.rows[static_cast<size_t>(rank)], stages, costs.weight_memory);
     if (peak > max_memory * (1 + 1e-12))
-      return fmt::format("rank {} holds {} activations at once, the limit is {}", rank, peak,
-                         max_memory);
+      return fmt::format("rank {} holds {} activation{} at once, the limit is {}", rank, peak,
+                         peak == 1 ? "" : "s", max_memory);
   }
   return std::nullopt;
 }

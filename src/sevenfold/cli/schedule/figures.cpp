@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sevenfold/schedule/render/words.h"
+
 namespace sevenfold::cli {
 namespace {
 
@@ -53,16 +55,18 @@ json schedule_json(const MeasuredSchedule& one) {
 void print_figures(const MeasuredSchedule& one) {
   const Simulation& figures = one.simulation;
   const Schedule& schedule = one.schedule;
-  fmt::print("{}: {} ranks, {} micro batches, {} stage{} ({} placement{})\n", schedule.algorithm,
-             schedule.num_ranks(), schedule.num_microbatches, schedule.num_stages,
-             schedule.num_stages == 1 ? "" : "s", placement_name(schedule.placement),
+  fmt::print("{}: {}, {}, {} ({} placement{})\n", schedule.algorithm,
+             counted(schedule.num_ranks(), "rank", "ranks"),
+             counted(schedule.num_microbatches, "micro batch", "micro batches"),
+             counted(schedule.num_stages, "stage", "stages"), placement_name(schedule.placement),
              schedule.num_copies() == 2 ? ", two copies of the weights" : "");
   fmt::print("makespan     {:g}   bubble {:.2f}%   (a step with a barrier)\n", figures.makespan,
              100 * figures.bubble_rate());
   fmt::print("longest rank {:g}   bubble {:.2f}%   (an optimizer step without one)\n",
              figures.longest, 100 * figures.bubble_rate_longest());
-  fmt::print("peak memory  {:g} micro batches of one rank's layers; per rank:",
-             figures.max_peak_activation());
+  const double most = figures.max_peak_activation();
+  fmt::print("peak memory  {:g} micro batch{} of one rank's layers; per rank:", most,
+             most == 1 ? "" : "es");
   for (const double peak : figures.peak_activation) fmt::print(" {:g}", peak);
   fmt::print("\n");
 }

@@ -50,14 +50,14 @@ void add_outputs(CLI::App& command, ScheduleArguments& arguments) {
   command.add_flag("--json", arguments.as_json, "One JSON document on stdout");
 }
 
-bool names_a_file(const std::string& algorithm) {
-  return algorithm.size() > 4 && algorithm.substr(algorithm.size() - 4) == ".csv";
-}
-
 }  // namespace
 
+bool names_a_table(const std::string& name) {
+  return name.size() > 4 && name.substr(name.size() - 4) == ".csv";
+}
+
 bool ScheduleArguments::reads_a_file() const {
-  return !compares && (is_table || names_a_file(algorithm));
+  return !compares && (is_table || names_a_table(algorithm));
 }
 
 void add_schedule_options(CLI::App& command, ScheduleArguments& arguments) {

@@ -11,6 +11,9 @@
 
 namespace sevenfold::cli {
 
+// True of a name that ends in .csv: a schedule file.
+bool names_a_table(const std::string& name);
+
 // What the command line of `sevenfold schedule` says.
 struct ScheduleArguments {
   LoadOptions load;  // of an experiment whose schedule is asked for; file empty: none

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "sevenfold/schedule/render/words.h"
+
 namespace sevenfold {
 namespace {
 
@@ -83,22 +85,29 @@ class Canvas {
   double x(double time) const { return kLeft + time * scale_; }
   static double lane_top(size_t rank) { return kTop + kPitch * static_cast<double>(rank); }
 
+  std::string times() const {
+    if (!costs_.stages.empty())
+      return fmt::format("stages of their own times, link {:g}", costs_.link);
+    return fmt::format("F {:g}, B {:g}, W {:g}, link {:g}", costs_.share.forward,
+                       costs_.share.backward_input, costs_.share.backward_weight, costs_.link);
+  }
+
   void title() {
+    const double peak = simulation_.max_peak_activation();
     add("<text x=\"{}\" y=\"36\" font-size=\"24\" font-weight=\"bold\" "
         "fill=\"#222222\">{}</text>\n",
         kLeft, escaped(schedule_.algorithm));
-    add("<text x=\"{}\" y=\"62\" font-size=\"15\" fill=\"#555555\">{} ranks, {} micro batches, {} "
-        "chunk{} "
-        "per rank{}; F {:g}, B {:g}, W {:g}, link {:g}</text>\n",
-        kLeft, schedule_.num_ranks(), schedule_.num_microbatches, schedule_.num_chunks(),
-        schedule_.num_chunks() == 1 ? "" : "s",
-        schedule_.num_copies() == 2 ? ", two copies of the weights" : "", costs_.share.forward,
-        costs_.share.backward_input, costs_.share.backward_weight, costs_.link);
+    add("<text x=\"{}\" y=\"62\" font-size=\"15\" fill=\"#555555\">{}, {}, {} per rank{}; "
+        "{}</text>\n",
+        kLeft, counted(schedule_.num_ranks(), "rank", "ranks"),
+        counted(schedule_.num_microbatches, "micro batch", "micro batches"),
+        counted(schedule_.num_chunks(), "chunk", "chunks"),
+        schedule_.num_copies() == 2 ? ", two copies of the weights" : "", times());
     add("<text x=\"{}\" y=\"36\" font-size=\"17\" fill=\"#222222\" text-anchor=\"end\">time {:g}, "
         "bubble "
-        "{:.1f}%, peak {:g} micro batches</text>\n",
-        kWidth - 20, simulation_.makespan, 100 * simulation_.bubble_rate(),
-        simulation_.max_peak_activation());
+        "{:.1f}%, peak {:g} micro batch{}</text>\n",
+        kWidth - 20, simulation_.makespan, 100 * simulation_.bubble_rate(), peak,
+        peak == 1 ? "" : "es");
     add("<text x=\"{}\" y=\"60\" font-size=\"13\" fill=\"#777777\" text-anchor=\"end\">longest "
         "rank {:g}, "
         "bubble {:.1f}%</text>\n",
@@ -129,6 +138,7 @@ class Canvas {
         left, top, width, height, fill_of(schedule_, pass), width > 6 ? 1 : 0.3, describe(pass));
     const std::string label = std::to_string(pass.microbatch);
     if (width < kTextWidth * static_cast<double>(label.size()) + 2) return;
+    has_numbers_ = true;
     add("<text x=\"{:.2f}\" y=\"{:.2f}\" font-size=\"11\" text-anchor=\"middle\" "
         "fill=\"{}\">{}</text>\n",
         left + width / 2, top + height / 2 + 4,
@@ -209,11 +219,14 @@ class Canvas {
         left, y);
     add("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"#444444\">activations held</text>\n",
         left + 24, y + 12);
-    if (schedule_.num_chunks() > 1)
-      add("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"#444444\">numbers: micro batch; "
-          "lighter: later "
-          "chunk of the rank</text>\n",
-          left + 190, y + 12);
+    std::vector<std::string> notes;
+    if (has_numbers_) notes.emplace_back("numbers: micro batch");
+    if (schedule_.num_copies() == 2)
+      notes.emplace_back("lighter: from the other end");
+    else if (schedule_.num_chunks() > 1)
+      notes.emplace_back("lighter: later chunk of the rank");
+    add("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"#444444\">{}</text>\n", left + 190, y + 12,
+        fmt::join(notes, "; "));
   }
 
   const Schedule& schedule_;
@@ -223,6 +236,7 @@ class Canvas {
   double height_;
   double last_ = 0;
   double scale_ = 1;
+  bool has_numbers_ = false;  // in at least one bar
   std::string text_;
 };
 

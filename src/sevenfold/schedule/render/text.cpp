@@ -28,17 +28,23 @@ std::string row_label(const Schedule& schedule, const Row& row) {
   return label;
 }
 
-// Columns per unit of time: every row shows its label and a space.
-double columns_per_time(const Schedule& schedule, const Simulation& simulation) {
+// Columns per unit of time: every row shows its label and a space, unless passes or links so much
+// longer than the shortest pass would make the drawing endless.
+double columns_per_time(const Schedule& schedule, const Simulation& simulation, double last) {
+  constexpr size_t kColumnsPerRow = 32;
   double scale = 0;
-  for (size_t rank = 0; rank < schedule.rows.size(); ++rank)
+  size_t most_rows = 0;
+  for (size_t rank = 0; rank < schedule.rows.size(); ++rank) {
+    most_rows = std::max(most_rows, schedule.rows[rank].size());
     for (size_t i = 0; i < schedule.rows[rank].size(); ++i) {
       const RowSpan& span = simulation.spans[rank][i];
       const auto wanted =
           static_cast<double>(row_label(schedule, schedule.rows[rank][i]).size() + 1);
       if (span.end > span.start) scale = std::max(scale, wanted / (span.end - span.start));
     }
-  return scale;
+  }
+  const auto ranks = static_cast<size_t>(schedule.num_ranks());
+  return std::min(scale, static_cast<double>(kColumnsPerRow * (most_rows + ranks)) / last);
 }
 
 size_t column(double time, double scale) {
@@ -55,7 +61,7 @@ std::string rank_line(const Schedule& schedule, const Simulation& simulation, si
     if (end <= begin) continue;
     std::string cell = row_label(schedule, schedule.rows[rank][i]);
     cell.resize(end - begin, '-');
-    cell.back() = ' ';
+    if (cell.size() > 1) cell.back() = ' ';
     line.replace(begin, end - begin, cell);
   }
   return line;
@@ -80,10 +86,10 @@ std::string time_line(double scale, size_t columns, size_t width) {
 }  // namespace
 
 std::string draw_text(const Schedule& schedule, const Simulation& simulation, size_t width) {
-  const double scale = columns_per_time(schedule, simulation);
   double last = 0;
   for (const auto& spans : simulation.spans)
     if (!spans.empty()) last = std::max(last, spans.back().end);
+  const double scale = columns_per_time(schedule, simulation, last);
   const size_t columns = column(last, scale);
   const size_t label_width = fmt::format("rank {} ", schedule.rows.size() - 1).size();
   const size_t band = std::max<size_t>(width > label_width ? width - label_width : 0, 20);

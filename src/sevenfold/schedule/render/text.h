@@ -17,6 +17,7 @@ namespace sevenfold {
 // A pass is its letter and micro batch, over as many columns as it takes; B of a row BW includes W.
 // Chunk 0 has capitals and chunk 1 small letters; with more chunks the number follows: F3'2. F5+B2
 // is an overlapped cell. A drawing wider than `width` columns goes on below, line after line.
+// Labels are cut, down to nothing, on passes far shorter than the others.
 std::string draw_text(const Schedule& schedule, const Simulation& simulation, size_t width);
 
 }  // namespace sevenfold
