@@ -6,6 +6,7 @@
 
 #include "schedule/search_cases.h"
 #include "sevenfold/schedule/algorithms.h"
+#include "sevenfold/schedule/automatic.h"
 #include "sevenfold/schedule/search/improve.h"
 #include "sevenfold/schedule/search/lower_bound.h"
 #include "sevenfold/schedule/search/steady.h"
@@ -27,6 +28,17 @@ TEST(Auto, IsNoLongerThanTheBestPublishedUnderAMemoryLimit) {
 
 TEST(Auto, FitsWhatOneMicrobatchNeeds) {
   EXPECT_LT(makespan_within("auto", request_of(4, 6, 1, 0, 1)), 6 * 12.0);
+}
+
+// The staircases of V schedules and zb-h2 have no bubble then.
+TEST(Auto, WithoutABarrierLooksAtTheLongestRank) {
+  ScheduleRequest request{.num_ranks = 4, .num_microbatches = 12};
+  const Simulation with = simulate(shortest_schedule(request), {});
+  request.has_barrier = false;
+  const Simulation without = simulate(shortest_schedule(request), {});
+  EXPECT_NEAR(without.longest, 36.0, 1e-9);
+  EXPECT_GT(with.longest, 36.0);
+  EXPECT_LT(with.makespan, without.makespan);
 }
 
 TEST(Auto, SaysWhenNothingFits) {

@@ -19,15 +19,14 @@ std::vector<int64_t> chunk_choices(const Algorithm& algorithm, int64_t wanted) {
   return {wanted};
 }
 
-// Makespan, then peak, then chunks: smaller is better.
+// Time, then peak, then chunks: smaller is better.
 struct Rank {
-  double makespan;
+  double time;
   double peak;
   int64_t chunks;
 
   bool operator<(const Rank& other) const {
-    const double tolerance = kRounding * makespan;
-    if (std::abs(makespan - other.makespan) > tolerance) return makespan < other.makespan;
+    if (std::abs(time - other.time) > kRounding * time) return time < other.time;
     if (std::abs(peak - other.peak) > kRounding) return peak < other.peak;
     return chunks < other.chunks;
   }
@@ -46,7 +45,8 @@ Schedule shortest_schedule(const ScheduleRequest& request) {
       std::optional<Schedule> schedule = try_generate(algorithm, one);
       if (!schedule) continue;
       const Simulation figures = simulate(*schedule, request.costs);
-      const Rank rank = {figures.makespan, figures.max_peak_activation(), chunks};
+      const Rank rank = {request.has_barrier ? figures.makespan : figures.longest,
+                         figures.max_peak_activation(), chunks};
       if (best && !(rank < best_rank)) continue;
       best = std::move(schedule);
       best_rank = rank;

@@ -18,6 +18,10 @@ struct ScheduleRequest {
   // Most activations that a rank may hold; unit: PassCosts::activation.
   double max_memory = std::numeric_limits<double>::infinity();
 
+  // Whether the optimizer waits for all ranks: then a short schedule has a short makespan, else a
+  // short longest rank (simulate.h).
+  bool has_barrier = true;
+
   bool has_memory_limit() const { return max_memory < std::numeric_limits<double>::infinity(); }
 };
 
