@@ -98,8 +98,10 @@ inline std::vector<Microbatch> numbered_microbatches(int64_t count,
   return microbatches;
 }
 
+// confirms_weights: of PipelineRank, called on every rank.
 inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_block = false,
-                                const MessageShape& shape = {}) {
+                                const MessageShape& shape = {},
+                                const std::function<bool()>& confirms_weights = {}) {
   const StepTable table(schedule);
   const int64_t num_ranks = schedule.num_ranks();
   SleepingRun run;
@@ -114,6 +116,7 @@ inline SleepingRun run_sleeping(const Schedule& schedule, Nap nap, bool sends_bl
     on.boundary_hidden = shape.hidden;
     on.dtype = shape.dtype;
     on.sends_block = sends_block;
+    on.confirms_weights = confirms_weights;
     std::vector<std::vector<std::unique_ptr<Layer>>> layers;
     std::vector<std::unique_ptr<Chunk>> chunks;
     layers.reserve(static_cast<size_t>(schedule.num_chunks()));

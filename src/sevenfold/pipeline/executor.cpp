@@ -52,19 +52,16 @@ class ScheduleRun {
   ScheduleRun& operator=(const ScheduleRun&) = delete;
 
   Execution run() {
-    for (const Action& action : table_.actions[at_]) {
-      const Transfer& transfer = action.transfer;
-      switch (action.kind) {
-        case Action::Kind::kSend:
-          links_.send(transfer, action.peer);
-          break;
-        case Action::Kind::kReceive:
-          links_.receive(transfer, action.peer, buffer_for(transfer));
-          break;
-        case Action::Kind::kCompute:
-          run_row(action.position);
+    size_t certain = 0;
+    if (on_.confirms_weights) {
+      certain = table_.ahead[at_].num_actions;
+      run_actions(0, certain);
+      if (!on_.confirms_weights()) {
+        drop_ahead();
+        run_actions(0, certain);
       }
     }
+    run_actions(certain, table_.actions[at_].size());
     links_.finish();
     for (const Chunk* chunk : on_.chunks)
       SEVENFOLD_CHECK(chunk->idle(), "the schedule leaves work undone");
@@ -72,13 +69,46 @@ class ScheduleRun {
   }
 
  private:
+  void run_actions(size_t begin, size_t end) {
+    for (size_t at = begin; at < end; ++at) {
+      const Action& action = table_.actions[at_][at];
+      const Transfer& transfer = action.transfer;
+      switch (action.kind) {
+        case Action::Kind::kSend:
+          links_.send(transfer, action.peer);
+          break;
+        case Action::Kind::kReceive:
+          links_.receive(transfer, action.peer, buffer_of(transfer.microbatch));
+          break;
+        case Action::Kind::kCompute:
+          run_row(action.position);
+      }
+    }
+  }
+
+  // Both ends of a link have seen as many messages afterwards, so that those of the second run meet
+  // their own. In training all micro batches have one size.
+  void drop_ahead() {
+    std::vector<Message> sends, receives;
+    const RunAhead& ahead = table_.ahead[at_];
+    for (size_t peer = 0; peer < ahead.unsent.size(); ++peer) {
+      for (int64_t i = 0; i < ahead.unsent[peer]; ++i)
+        sends.push_back({static_cast<int64_t>(peer), buffer_of(0).zero_()});
+      for (int64_t i = 0; i < ahead.unreceived[peer]; ++i)
+        receives.push_back({static_cast<int64_t>(peer), buffer_of(0)});
+    }
+    links_.drop(std::move(sends), std::move(receives));
+    for (Chunk* chunk : on_.chunks) chunk->abandon();
+    done_.busy_s = 0.0;
+  }
+
   const std::vector<Row>& rows() const { return table_.schedule.rows[at_]; }
   const Microbatch& microbatch(int64_t index) const {
     return microbatches_.at(static_cast<size_t>(index));
   }
 
-  at::Tensor buffer_for(const Transfer& transfer) const {
-    const int64_t samples = microbatch(transfer.microbatch).inputs_BT.size(0);
+  at::Tensor buffer_of(int64_t of_microbatch) const {
+    const int64_t samples = microbatch(of_microbatch).inputs_BT.size(0);
     return at::empty({samples, on_.boundary_tokens, on_.boundary_hidden},
                      at::TensorOptions().dtype(on_.dtype));
   }
@@ -167,7 +197,7 @@ class ScheduleRun {
   }
 
   void note_time(double start_s, double end_s) {
-    if (done_.busy_s == 0.0) done_.first_start_s = start_s;
+    if (done_.last_end_s == 0.0) done_.first_start_s = start_s;
     done_.last_end_s = end_s;
     done_.busy_s += end_s - start_s;
   }

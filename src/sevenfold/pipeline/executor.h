@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sevenfold/dist/rank_context.h"
@@ -22,13 +23,18 @@ struct PipelineRank {
   int64_t boundary_hidden = 0;
   at::ScalarType dtype = at::kFloat;
   bool sends_block = false;  // see StageLinks
+  // Where the weights are not certain yet: forwards run ahead of this call (RunAhead), which says
+  // whether they ran on the right weights. If not, they are thrown away and run again; the answer
+  // is the same on all ranks of the pp group. Empty: the weights are certain.
+  std::function<bool()> confirms_weights;
 };
 
 // What a rank did in a step, times in seconds of Timeline::now_s.
 struct Execution {
   double first_start_s = 0.0;
   double last_end_s = 0.0;
-  double busy_s = 0.0;  // in passes; waiting for other stages is not
+  // In passes; waiting for other stages is not, nor are passes that were thrown away.
+  double busy_s = 0.0;
   // Most activations kept at once; unit: PassCosts::activation.
   double peak_activation = 0.0;
   // Sum of the token losses of micro batches not for training, fp64 scalar; undefined without any.

@@ -46,6 +46,15 @@ at::Tensor StageLinks::take(const Transfer& transfer) {
   return value;
 }
 
+void StageLinks::drop(std::vector<Message> sends, std::vector<Message> receives) {
+  if (!sends.empty() || !receives.empty())
+    sends_.push_back(pipeline_->exchange(std::move(sends), std::move(receives)));
+  for (Work& work : sends_) work.wait();
+  for (auto& [key, arrival] : arrivals_) arrival.work.wait();
+  sends_.clear();
+  arrivals_.clear();
+}
+
 void StageLinks::finish() {
   for (Work& work : sends_) work.wait();
   sends_.clear();

@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "sevenfold/dist/communicator.h"
 #include "sevenfold/schedule/communication.h"
@@ -30,6 +31,9 @@ class StageLinks {
   void receive(const Transfer& transfer, int64_t peer, at::Tensor buffer);
   // What put() was given, or what a receive brings: waits for it.
   at::Tensor take(const Transfer& transfer);
+  // Throws away what was put and received; first the messages that are under way end, and those of
+  // which only the other end knows: `sends` of them to another rank, `receives` of any content.
+  void drop(std::vector<Message> sends, std::vector<Message> receives);
   // Waits for the sends. Throws InternalError if something was put or received that nobody took.
   void finish();
 

@@ -51,7 +51,9 @@ void lose_layer(StageLayers& stage, const std::vector<StageLayers>& all) {
 }  // namespace
 
 StepTable::StepTable(Schedule of_step)
-    : schedule(std::move(of_step)), actions(actions_of(schedule)) {
+    : schedule(std::move(of_step)),
+      actions(actions_of(schedule)),
+      ahead(runs_ahead(schedule, actions)) {
   for (const std::vector<Row>& rows : schedule.rows) {
     std::vector<bool>& ends = completes.emplace_back();
     for (size_t position = 0; position < rows.size(); ++position)

@@ -7,6 +7,7 @@
 #include "sevenfold/config/config.h"
 #include "sevenfold/core/faults.h"
 #include "sevenfold/model/model.h"
+#include "sevenfold/schedule/ahead.h"
 #include "sevenfold/schedule/communication.h"
 #include "sevenfold/schedule/ir.h"
 
@@ -20,6 +21,7 @@ struct StepTable {
   std::vector<std::vector<Action>> actions;  // per rank: its rows with sends and receives
   // [rank][position]: completes_gradients of the row.
   std::vector<std::vector<bool>> completes;
+  std::vector<RunAhead> ahead;  // per rank
 };
 
 // What one pipeline rank holds of the model.
