@@ -72,6 +72,15 @@ TEST(PipelineCut, RefusesWhatDoesNotDivide) {
       {{"overlap_p2p_comm=false", kPp2, "num_virtual_stages_per_pipeline_rank=2"},
        "pipeline.overlap",
        "2 pieces per rank need more than 2 stages"},
+      {{"enable_optimizer_post_validation=true"},
+       "pipeline.post_validation",
+       "pipeline_model_parallel_size is 1; use pipeline_model_parallel_size=2 or more"},
+      {{"enable_optimizer_post_validation=true", kPp2, "log_params_norm=true"},
+       "pipeline.post_validation",
+       "use log_params_norm=false"},
+      {{"enable_optimizer_post_validation=true", kPp2, "log_num_zeros_in_grad=true"},
+       "pipeline.post_validation",
+       "use log_num_zeros_in_grad=false"},
   });
   expect_accepted({
       {"decoder_first_pipeline_num_layers=2", kPp4, kLayers8},
@@ -80,6 +89,8 @@ TEST(PipelineCut, RefusesWhatDoesNotDivide) {
        kPp2},
       {"decoder_pipeline_manual_split_list=[1, 3]", kPp2},
       {"overlap_p2p_comm=false", kPp4, kLayers8, "num_virtual_stages_per_pipeline_rank=2"},
+      {"enable_optimizer_post_validation=true", kPp2},
+      {"enable_optimizer_post_validation=false"},
   });
 }
 

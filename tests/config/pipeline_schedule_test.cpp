@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "config/experiment_files.h"
+#include "sevenfold/config/run_schedule.h"
 #include "sevenfold/schedule/algorithms.h"
 #include "sevenfold/schedule/csv.h"
 
@@ -92,6 +93,14 @@ TEST(PipelineSchedule, KeepsAsManyMicroBatchesAsTheRuntimeMay) {
               Contains(Field(&Notice::text,
                              HasSubstr("zero_bubble_max_pending_backward=auto: taken as 2"))));
   EXPECT_TRUE(std::isinf(pipeline_of({"zero_bubble_max_pending_backward=4"}).max_memory));
+}
+
+// Without a barrier what counts is the rank that takes longest.
+TEST(PipelineSchedule, StepsWithoutABarrierOnlyWhereAsked) {
+  EXPECT_FALSE(pipeline_of({}).post_validation);
+  EXPECT_TRUE(pipeline_of({"enable_optimizer_post_validation=true"}).post_validation);
+  EXPECT_TRUE(schedule_request(load({}), 4).has_barrier);
+  EXPECT_FALSE(schedule_request(load({"enable_optimizer_post_validation=true"}), 4).has_barrier);
 }
 
 TEST(PipelineSchedule, TakesCostsAndMemoryOfPrimus) {

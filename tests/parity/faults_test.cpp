@@ -92,6 +92,22 @@ VerifyReport verify_pipeline(FaultSet faults, const std::string& algorithm, int6
                        {.steps = 2, .faults = faults});
 }
 
+// Steps that are taken back: AdamW, and a clip that every step reaches.
+VerifyReport verify_post_validation(FaultSet faults) {
+  install_allocator();
+  const TemporaryDirectory directory;
+  const testing::Experiment experiment = testing::pipeline_experiment(
+      directory, {.algorithm = "zb-h2", .pp = 2, .microbatches = 4}, {{"clip_grad", 1e-3}});
+  Config config = proof_config(experiment.config);
+  config.optimizer.kind = OptimizerKind::kAdamW;
+  config.pipeline.post_validation = true;
+  return verify_layout(config, *experiment.data, {.steps = 2, .faults = faults});
+}
+
+bool is_of_post_validation(Fault fault) {
+  return fault == Fault::kRollBackForgetsMoment || fault == Fault::kPartialNormForFull;
+}
+
 bool is_of_pipelines(Fault fault) {
   return fault == Fault::kQueuedWeightGradientsDropped || fault == Fault::kOwnersNotSummed ||
          fault == Fault::kLayerLost || fault == Fault::kLossScaledTwice;
@@ -126,6 +142,7 @@ VerifyReport verify_with(Fault fault) {
   if (is_of_zero(fault)) return verify_zero(faults, 1);
   if (fault == Fault::kReplicasNotSummed) return verify_zero(faults, 3, 2);
   if (is_of_pipelines(fault)) return verify_pipeline(faults, "zb-h1");
+  if (is_of_post_validation(fault)) return verify_post_validation(faults);
   switch (fault) {
     case Fault::kRecomputeDropoutRedrawn:
       return verify_recomputed(faults);
@@ -151,6 +168,7 @@ Rule rule_that_sees(Fault fault) {
       return Rule::kLoss;
     case Fault::kTiedTableCountedTwice:
     case Fault::kShardNormNotSummed:
+    case Fault::kPartialNormForFull:
       return Rule::kNorm;
     case Fault::kOwnersNotSummed:
     case Fault::kStartPerRank:
@@ -296,7 +314,7 @@ INSTANTIATE_TEST_SUITE_P(WholeSequences, TensorFault, ::testing::ValuesIn(tensor
 TEST(PlantedFaults, AreOffUnlessAskedFor) {
   for (const VerifyReport& report :
        {verify_llama({}), verify_gpt({}), verify_recomputed({}), verify_pipeline({}, "zb-h1"),
-        verify_tensor({}, false), verify_tensor({}, true)})
+        verify_tensor({}, false), verify_tensor({}, true), verify_post_validation({})})
     EXPECT_TRUE(report.pass) << report.failure();
 }
 

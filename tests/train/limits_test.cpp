@@ -30,6 +30,8 @@ TEST(ResidentBytes, CountWeightsGradientsAndStatesOfAllRanks) {
   EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4));
   reduced.mesh.dp_replicate = 2;  // two sets of one shard
   EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4) * 2);
+  reduced.pipeline.post_validation = true;  // copies of states and weights
+  EXPECT_EQ(resident_bytes(reduced), 43'616.0 * (2 + 4 * 4 + 3 * 4 + 2) * 2);
 }
 
 TEST(CheckFitsMachine, RefusesWhatTheMachineCannotHold) {

@@ -307,6 +307,9 @@ struct PipelineConfig {
   std::vector<double> forward, backward_input, backward_weight;
   // Of a rank; unit: one micro batch through its share of the layers.
   double max_memory = std::numeric_limits<double>::infinity();
+  // Each rank steps before it knows the gradients of the others, and takes the step back if they
+  // clip or skip it (enable_optimizer_post_validation).
+  bool post_validation = false;
   // In the order of the model, P x v of them, P with dualpipe; one without pipeline parallelism.
   std::vector<StageLayers> stages;
 };

@@ -48,7 +48,8 @@ ScheduleRequest schedule_request(const Config& config, int64_t num_microbatches)
                           .num_microbatches = num_microbatches,
                           .num_chunks = pipeline.num_chunks,
                           .group_size = pipeline.group_size,
-                          .max_memory = pipeline.max_memory};
+                          .max_memory = pipeline.max_memory,
+                          .has_barrier = !pipeline.post_validation};
   request.costs.stages = costs_of_stages(config);
   return request;
 }

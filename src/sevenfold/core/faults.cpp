@@ -82,6 +82,10 @@ const std::vector<FaultInfo>& all_faults() {
        "where stages hold unequal numbers of layers, the last of the largest is not built"},
       {Fault::kLossScaledTwice, "loss-scaled-twice",
        "with pipeline stages the loss is divided by the micro batches although the seed holds 1/N"},
+      {Fault::kRollBackForgetsMoment, "roll-back-forgets-moment",
+       "a step that is taken back leaves AdamW's mean of squares as the step made it"},
+      {Fault::kPartialNormForFull, "partial-norm-for-full",
+       "with steps before the norm is known a stage clips by the norm of the stages up to its own"},
   };
   return kFaults;
 }

@@ -27,25 +27,37 @@ double sum_over_group(double value, Communicator& group) {
   return *sum.data_ptr<double>();
 }
 
-// Each logical element once: adds `of(parameter)` over those that this rank counts, then over the
-// ranks.
+// Each logical element once: adds `of(parameter)` over those that this rank counts.
 template <typename Of>
-double sum_over_model(const std::vector<Parameter*>& parameters, RankContext& context,
-                      const std::string& group, const Of& of) {
+double sum_over_rank(const std::vector<Parameter*>& parameters, const RankContext& context,
+                     const Of& of) {
   double total = 0.0;
   for (const Parameter* parameter : parameters)
     if (counts_in_norm(parameter->spec(), *context.mesh, context.coordinates))
       total += of(*parameter);
-  return sum_over_group(total, context.group(group));
+  return total;
+}
+
+// Then over the ranks.
+template <typename Of>
+double sum_over_model(const std::vector<Parameter*>& parameters, RankContext& context,
+                      const std::string& group, const Of& of) {
+  return sum_over_group(sum_over_rank(parameters, context, of), context.group(group));
 }
 
 }  // namespace
 
+double local_gradient_squares(const std::vector<Parameter*>& parameters,
+                              const RankContext& context) {
+  return sum_over_rank(parameters, context, [](const Parameter& parameter) {
+    return sum_of_squares(parameter.owned_gradient(), parameter);
+  });
+}
+
 double gradient_norm(const std::vector<Parameter*>& parameters, RankContext& context,
                      const std::string& group) {
-  return std::sqrt(sum_over_model(parameters, context, group, [](const Parameter& parameter) {
-    return sum_of_squares(parameter.owned_gradient(), parameter);
-  }));
+  return std::sqrt(
+      sum_over_group(local_gradient_squares(parameters, context), context.group(group)));
 }
 
 double weight_norm(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,

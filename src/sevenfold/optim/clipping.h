@@ -13,6 +13,11 @@ namespace sevenfold {
 // ranks of `group`: those that own different elements. "tp-pp" where every data-parallel rank owns
 // all elements of its model part, "world" where each owns a shard (ZeRO).
 
+// This rank's part of the square of the gradient's norm: over the elements that it owns and counts,
+// before anything is summed over ranks.
+double local_gradient_squares(const std::vector<Parameter*>& parameters,
+                              const RankContext& context);
+
 // Euclidean norm of the gradient, which is to be summed over dp and cp already. Squares are summed
 // in fp64 per parameter, then over the parameters in the order given, then over the group in rank
 // order. A NaN or an infinity in a gradient shows in the result.

@@ -173,6 +173,7 @@ class SteppingOptimizer : public Optimizer {
     return weights_.full(weights_.index_of(parameter));
   }
   int64_t num_steps() const final { return num_steps_; }
+  void set_num_steps(int64_t steps) final { num_steps_ = steps; }
 
  protected:
   double decay_of(size_t p, double weight_decay) const {

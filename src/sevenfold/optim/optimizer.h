@@ -51,6 +51,8 @@ class Optimizer {
   virtual at::Tensor full_weight(const Parameter& parameter) const = 0;
   // Steps taken so far; AdamW's bias correction follows from it.
   virtual int64_t num_steps() const = 0;
+  // For whoever puts weights and states back to where they were after `steps`.
+  virtual void set_num_steps(int64_t steps) = 0;
 };
 
 // Allocates the states, zeroed, under MemoryCategory::kOptimizer; the parameters must be bound and

@@ -21,6 +21,10 @@ at::Tensor rows(const std::vector<int64_t>& values, const std::vector<int64_t>& 
 
 }  // namespace
 
+BatchPlace batch_place(const RankContext& rank) {
+  return {rank.coordinates[static_cast<size_t>(Axis::kDp)], rank.mesh->shape().dp};
+}
+
 BatchLoader::BatchLoader(const Config& config, const SampleStream& stream, BatchPlace place,
                          at::ScalarType dtype, FaultSet faults)
     : config_(config), stream_(stream), place_(place), dtype_(dtype), faults_(faults) {}

@@ -8,6 +8,7 @@
 #include "sevenfold/config/config.h"
 #include "sevenfold/core/faults.h"
 #include "sevenfold/dataset/order/sample_stream.h"
+#include "sevenfold/dist/rank_context.h"
 #include "sevenfold/nn/layer.h"
 
 namespace sevenfold {
@@ -17,6 +18,7 @@ struct BatchPlace {
   int64_t dp_rank = 0;
   int64_t dp_size = 1;
 };
+BatchPlace batch_place(const RankContext& rank);
 
 // Reads the micro batches of one rank as tensors. Labels, masks and positions are made on uncut
 // sequences. Every rank of one dp coordinate reads the same samples.

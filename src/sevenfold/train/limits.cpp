@@ -7,6 +7,7 @@
 #include "sevenfold/core/units.h"
 #include "sevenfold/model/model.h"
 #include "sevenfold/optim/optimizer.h"
+#include "sevenfold/optim/step_copies.h"
 #include "sevenfold/train/rank_trainer.h"
 
 namespace sevenfold {
@@ -34,8 +35,10 @@ double resident_bytes(const Config& config) {
   const auto ranks = static_cast<double>(config.mesh.world_size());
   const double owners = ranks / static_cast<double>(config.mesh.dp_shard_cp());
   const ZeroStage stage = config.parallel.zero;
+  const int64_t copies =
+      config.pipeline.post_validation ? step_copy_bytes(config.optimizer, config.run.precision) : 0;
   const auto of_states =
-      static_cast<double>(optimizer_state_bytes(config.optimizer, config.run.precision));
+      static_cast<double>(optimizer_state_bytes(config.optimizer, config.run.precision) + copies);
   const double per_rank = local_parameters(config) / static_cast<double>(config.mesh.pp);
   return per_rank * (weight * (stage == ZeroStage::kParameters ? owners : ranks) +
                      full * (stage >= ZeroStage::kGradients ? owners : ranks) +

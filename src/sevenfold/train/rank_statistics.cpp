@@ -10,9 +10,16 @@ namespace {
 constexpr int64_t kNumbers = 6;
 constexpr int64_t kStatistics = kNumbers + kNumMemoryCategories;
 
+double share_of_idleness(const std::vector<RankStatistics>& all, double time_s) {
+  double busy = 0.0;
+  for (const RankStatistics& rank : all) busy += rank.busy_s;
+  const double time = time_s * static_cast<double>(all.size());
+  return time > 0.0 ? 1.0 - busy / time : 0.0;
+}
+
 }  // namespace
 
-std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank) {
+StatisticsExchange::StatisticsExchange(const RankStatistics& mine, const RankContext& rank) {
   const at::TensorOptions fp64 = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor input = at::empty({kStatistics}, fp64);
   auto* values = input.data_ptr<double>();
@@ -24,11 +31,14 @@ std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const 
   values[5] = mine.busy_s;
   std::copy(mine.peak_by_category.begin(), mine.peak_by_category.end(), values + kNumbers);
   Communicator& world = rank.group("world");
-  const at::Tensor output = at::empty({world.size() * kStatistics}, fp64);
-  world.all_gather(output, input).wait();
+  all_ = at::empty({world.size(), kStatistics}, fp64);
+  gather_ = world.all_gather(all_.view({-1}), input);
+}
 
-  std::vector<RankStatistics> all(static_cast<size_t>(world.size()));
-  const auto* gathered = output.data_ptr<double>();
+std::vector<RankStatistics> StatisticsExchange::finish() {
+  gather_.wait();
+  std::vector<RankStatistics> all(static_cast<size_t>(all_.size(0)));
+  const auto* gathered = all_.data_ptr<double>();
   for (RankStatistics& statistics : all) {
     statistics.stop = static_cast<StopReason>(static_cast<int>(gathered[0]));
     statistics.blocked_s = gathered[1];
@@ -57,14 +67,19 @@ RankStatistics statistics_of(const RankContext& rank, StopReason stop, double bl
 }
 
 double bubble_rate(const std::vector<RankStatistics>& all) {
-  double first = all.front().first_start_s, last = all.front().last_end_s, busy = 0.0;
+  double first = all.front().first_start_s, last = all.front().last_end_s;
   for (const RankStatistics& rank : all) {
     first = std::min(first, rank.first_start_s);
     last = std::max(last, rank.last_end_s);
-    busy += rank.busy_s;
   }
-  const double time = (last - first) * static_cast<double>(all.size());
-  return time > 0.0 ? 1.0 - busy / time : 0.0;
+  return share_of_idleness(all, last - first);
+}
+
+double bubble_rate_without_barrier(const std::vector<RankStatistics>& all) {
+  double longest = 0.0;
+  for (const RankStatistics& rank : all)
+    longest = std::max(longest, rank.last_end_s - rank.first_start_s);
+  return share_of_idleness(all, longest);
 }
 
 PeakMemory fullest_rank(const std::vector<RankStatistics>& all) {

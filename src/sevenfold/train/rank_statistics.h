@@ -27,11 +27,22 @@ struct RankStatistics {
 RankStatistics statistics_of(const RankContext& rank, StopReason stop, double blocked_before_s,
                              const Execution& execution);
 
-// Everybody's, by rank. Collective over all ranks.
-std::vector<RankStatistics> gather_statistics(const RankStatistics& mine, const RankContext& rank);
+// Everybody's, by rank, on their way. Collective over all ranks; only finish() waits for them.
+class StatisticsExchange {
+ public:
+  StatisticsExchange(const RankStatistics& mine, const RankContext& rank);
+  std::vector<RankStatistics> finish();
+
+ private:
+  at::Tensor all_;
+  Work gather_;
+};
 
 // Share of the ranks' time, from the first pass of a step to its last, in which they ran no pass.
 double bubble_rate(const std::vector<RankStatistics>& all);
+// The same where ranks go on to the next step without waiting for each other: of the time of the
+// rank that took longest from its own first pass to its last.
+double bubble_rate_without_barrier(const std::vector<RankStatistics>& all);
 
 // Peak memory of the rank that needed most.
 PeakMemory fullest_rank(const std::vector<RankStatistics>& all);

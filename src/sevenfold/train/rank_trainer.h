@@ -3,7 +3,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "sevenfold/config/config.h"
@@ -18,25 +18,11 @@
 #include "sevenfold/pipeline/executor.h"
 #include "sevenfold/pipeline/tables.h"
 #include "sevenfold/train/batch_loader.h"
-#include "sevenfold/train/loss_scale.h"
+#include "sevenfold/train/optimizer_step.h"
 #include "sevenfold/train/run_position.h"
+#include "sevenfold/train/step_result.h"
 
 namespace sevenfold {
-
-struct StepResult {
-  double loss = 0.0;           // mean over the unmasked tokens of the global batch
-  double gradient_norm = 0.0;  // of the global gradient, before clipping
-  double clip_factor = 1.0;
-  double learning_rate = 0.0;  // the rate this step used
-  int64_t trained_tokens = 0;  // unmasked tokens of the global batch
-  int64_t tokens = 0;          // all tokens of the global batch
-  int64_t global_batch_size = 0;
-  double loss_scale = 1.0;  // that the step used
-  // Weights unchanged because loss or gradient were not finite (fp16: an overflow).
-  bool is_skipped = false;
-  std::optional<double> weight_norm;  // after the step, where the log asks for it
-  std::optional<int64_t> num_zeros;   // of the gradient, where the log asks for it
-};
 
 // Places of an evaluation in the stream of validation samples.
 struct EvaluationRange {
@@ -70,6 +56,16 @@ class RankTrainer {
   void compute_gradients();
   StepResult apply_gradients();
 
+  // With post validation instead of apply_gradients(), the same bits without waiting for later
+  // pipeline stages: OptimizerStep::take_ahead. The step stays open until the next
+  // compute_gradients(), whose first forwards run before, or settle(); what it did is then in
+  // take_settled(). No evaluation while a step is open.
+  void apply_ahead();
+  void settle();
+  // Of the step that was settled since the last call; nothing if none was.
+  std::optional<StepResult> take_settled() { return std::exchange(settled_, std::nullopt); }
+
+  // An open step counts; should it be skipped, stepped_samples goes back.
   const RunPosition& position() const { return position_; }
 
   // One evaluation of the run: eval_iters global batches from where the last one ended, or all
@@ -83,7 +79,7 @@ class RankTrainer {
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   // Unmasked tokens of each micro batch of the last step, on this rank.
   const std::vector<int64_t>& microbatch_tokens() const { return microbatch_tokens_; }
-  const Optimizer& optimizer() const { return *optimizer_; }
+  const Optimizer& optimizer() const { return update_.optimizer(); }
   // Of this rank.
   int64_t parameter_bytes() const;
   // Logical parameters of all ranks together, counted where they lie. Collective.
@@ -97,19 +93,16 @@ class RankTrainer {
 
  private:
   std::vector<Microbatch> read_step(int64_t num_microbatches) const;
-  void seed_losses(std::vector<Microbatch>& microbatches);
+  // Over the dp ranks. Collective.
+  void count_tokens(const std::vector<Microbatch>& microbatches);
+  double local_tokens() const;
+  void seed_losses(std::vector<Microbatch>& microbatches) const;
+  void begin_step(std::vector<Microbatch>& microbatches);
+  bool settle_open_step();
   void start_weights();
   void start_weight(const Parameter& parameter, const StartOptions& options);
-  // The parts of the result that follow from the forward passes. Collective.
-  StepResult sum_loss();
-  std::vector<Parameter*> norm_parameters() const;
-  // Over which figures of owned elements are summed.
-  std::string norm_group() const;
-  // Whether loss and norm are finite on all ranks; where only others' are not, the norm becomes
-  // infinite. Collective.
-  bool agree_whether_finite(StepResult& result) const;
-  void check_finite(const StepResult& result, bool is_finite) const;
-  void step_optimizer(const StepResult& result);
+  // Collective over the dp and cp ranks.
+  StepLoss sum_loss() const;
   PipelineRank pipeline_rank();
 
   const Config& config_;
@@ -124,10 +117,10 @@ class RankTrainer {
   GradientReducer reducer_;
   std::deque<Chunk> chunks_;  // by the schedule's number
   Execution execution_;
-  std::unique_ptr<Optimizer> optimizer_;
   BatchLoader loader_;
-  LossScale loss_scale_;
   RunPosition position_;
+  OptimizerStep update_;
+  std::optional<StepResult> settled_;
   at::Tensor trained_tokens_;  // of the global batch, fp64 scalar
   std::vector<int64_t> microbatch_tokens_;
 };

@@ -34,6 +34,10 @@ void LayerWeights::release(size_t layer, LayerPass pass) {
   });
 }
 
+void LayerWeights::finish() {
+  for (Whole& whole : whole_) whole.gather.wait();
+}
+
 void LayerWeights::stepped() {
   if (options_.stage == ZeroStage::kNone) return;
   for (Whole& whole : whole_) ++whole.steps;

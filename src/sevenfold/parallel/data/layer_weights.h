@@ -45,7 +45,9 @@ class LayerWeights {
   // Ends what acquire(layer) began. Weights that no later layer of the pass reads are freed.
   void release(size_t layer, LayerPass pass);
 
-  // After the optimizer has stepped on each rank's shard.
+  // Waits for the gathers under way: until then other ranks may read this rank's shard.
+  void finish();
+  // After the optimizer has stepped on each rank's shard, or taken a step back.
   void stepped();
 
   // Calls look(bucket) with each bucket while its weights are readable.

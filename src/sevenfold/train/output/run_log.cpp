@@ -16,6 +16,12 @@ double longest_blocked_s(const std::vector<RankStatistics>& all) {
   return longest;
 }
 
+// With one stage nobody waits for a pipeline.
+double bubble_rate_of(const Config& config, const std::vector<RankStatistics>& all) {
+  if (config.mesh.pp == 1) return 0.0;
+  return config.pipeline.post_validation ? bubble_rate_without_barrier(all) : bubble_rate(all);
+}
+
 }  // namespace
 
 RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_tflops)
@@ -62,8 +68,7 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
                       .trained_tokens = result.trained_tokens,
                       .step_time_s = report.time_s,
                       .tokens_per_s = static_cast<double>(result.tokens) / report.time_s,
-                      // With one stage nobody waits for a pipeline.
-                      .bubble_rate = config_.mesh.pp > 1 ? bubble_rate(all) : 0.0,
+                      .bubble_rate = bubble_rate_of(config_, all),
                       .exposed_communication_s = longest_blocked_s(all),
                       .peak_memory = fullest_rank(all),
                       .loss_scale = result.loss_scale,

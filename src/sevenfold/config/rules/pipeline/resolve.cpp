@@ -33,6 +33,24 @@ void check_overlap(const Parameters& parameters, int64_t pp, int64_t pieces) {
              parameters.where("overlap_p2p_comm"), pieces, kPp, pp, kPp);
 }
 
+// The figures that it leaves unknown while ranks go on.
+bool resolve_post_validation(const Parameters& parameters, int64_t pp) {
+  constexpr const char* kKey = "enable_optimizer_post_validation";
+  if (!parameters.boolean(kKey)) return false;
+  if (pp == 1)
+    raise_rule("pipeline.post_validation",
+               "config: {}: it spares pipeline stages the wait for each other, and {} is 1; use "
+               "{}=2 or more, or {}=false",
+               parameters.where(kKey), kPp, kPp, kKey);
+  for (const char* figure : {"log_params_norm", "log_num_zeros_in_grad"})
+    if (parameters.boolean(figure))
+      raise_rule("pipeline.post_validation",
+                 "config: {}: {}=true sums over all stages in every step, and with it none is to "
+                 "wait for the others; use {}=false, or {}=false",
+                 parameters.where(kKey), figure, figure, kKey);
+  return true;
+}
+
 // The two pieces of a rank of a bidirectional placement are twins: the cut makes one.
 void check_twins(const Parameters& parameters, const Algorithm& algorithm, int64_t pieces) {
   if (algorithm.placement != Placement::kBidirectional || pieces == 1) return;
@@ -91,6 +109,7 @@ PipelineConfig resolve_pipeline(Parameters& parameters, const SevenfoldBlock& bl
   pipeline.num_chunks = has_twins ? 2 : pieces;
   pipeline.stages = cut_layers(parameters, {mesh.pp, has_twins ? 1 : pieces, placement});
   resolve_limits(parameters, selection, mesh.pp, pipeline);
+  pipeline.post_validation = resolve_post_validation(parameters, mesh.pp);
   note_derived(parameters, pieces);
   check_overlap(parameters, mesh.pp, pieces);
   return pipeline;
