@@ -11,7 +11,8 @@
 namespace sevenfold {
 
 // Exact copies of all that a step changes on this rank, so that it can be taken back to the bit:
-// the owned weights, the optimizer's states (master weights among them) and its count of steps.
+// the owned weights, the optimizer's states (master weights among them) with the units of fp16
+// ones, and its count of steps.
 // Undoing a step by arithmetic would round.
 class StepCopies {
  public:
@@ -25,12 +26,17 @@ class StepCopies {
 
  private:
   // What a step writes, in a fixed order.
-  std::vector<at::Tensor> written() const;
+  struct Written {
+    at::Tensor tensor;
+    float* unit = nullptr;  // OptimizerState::unit
+  };
+  std::vector<Written> written() const;
 
   Optimizer& optimizer_;
   std::vector<Parameter*> parameters_;
   FaultSet faults_;
   std::vector<at::Tensor> copies_;
+  std::vector<float> units_;
   int64_t num_steps_ = 0;
 };
 
