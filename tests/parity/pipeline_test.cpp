@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "parity/pipeline_cases.h"
@@ -177,20 +178,37 @@ struct Evaluated {
   ValidationResult validation;
   double loss = 0.0;  // of the step after it
   int64_t num_parameters = 0;
+  int64_t communication = 0;  // bytes that the evaluation has left booked so, on all ranks
 };
 
 Evaluated evaluate_between_steps(const Config& config, const SampleSource& data) {
   Evaluated result;
+  std::atomic<int64_t> communication = 0;
   const SampleStream samples(config, data);
   run_ranks(Mesh(config.mesh), {}, [&](RankContext& rank) {
     RankTrainer trainer(config, samples, rank);
     trainer.step();
     const ValidationResult validation = trainer.evaluate(data, {.first = 1, .num_samples = 13});
+    communication += rank.memory.live(MemoryCategory::kCommunication);
     const double loss = trainer.step().loss;
     const int64_t num_parameters = trainer.count_parameters();
     if (rank.rank == rank.mesh->world_size() - 1) result = {validation, loss, num_parameters};
   });
+  result.communication = communication;
   return result;
+}
+
+// On a rank with both ends of a pipeline the other end reads the tied table too.
+TEST(PipelineEvaluation, LeavesNoGatheredWeights) {
+  install_allocator();
+  for (const char* algorithm : {"v-half", "dualpipe"}) {
+    const TemporaryDirectory directory;
+    const testing::Experiment experiment = pipeline_experiment(
+        directory,
+        {.algorithm = algorithm, .pp = 2, .microbatches = 4, .tied = true, .dp = 2, .zero = 3});
+    EXPECT_EQ(evaluate_between_steps(experiment.config, *experiment.data).communication, 0)
+        << algorithm;
+  }
 }
 
 // With ZeRO-3 a rank that has read its last sample still gathers weights with the others.

@@ -63,6 +63,7 @@ ValidationResult RankTrainer::evaluate(const SampleSource& data, const Evaluatio
     if (static_cast<int64_t>(group.size()) == config_.mesh.pp) run_group();
   }
   run_group();
+  weights_.free_all();  // of twins only one runs: a table that its other end reads is left whole
   const at::Tensor over_stages = sum.reshape({1}).clone();
   rank_.group("pp").all_reduce(over_stages).wait();
   const TokenLoss loss =

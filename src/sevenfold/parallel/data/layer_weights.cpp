@@ -56,6 +56,11 @@ void LayerWeights::stepped() {
   for (size_t at = buckets_.size(); at-- > 0;) make_readable(at);
 }
 
+void LayerWeights::free_all() {
+  if (!frees()) return;
+  for (size_t at = 0; at < buckets_.size(); ++at) free(at);
+}
+
 void LayerWeights::visit(const std::function<void(const Bucket&)>& look) {
   for (size_t at = 0; at < buckets_.size(); ++at) {
     if (options_.stage != ZeroStage::kNone) make_readable(at);

@@ -50,6 +50,10 @@ class LayerWeights {
   // After the optimizer has stepped on each rank's shard, or taken a step back.
   void stepped();
 
+  // Stage 3: frees what passes over some of the rank's chunks have left whole, because a layer of
+  // another chunk reads it too.
+  void free_all();
+
   // Calls look(bucket) with each bucket while its weights are readable.
   void visit(const std::function<void(const Bucket&)>& look);
 
