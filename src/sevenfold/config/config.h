@@ -210,6 +210,27 @@ struct RunConfig {
   int64_t timeout_s = 600;                        // of one collective
 };
 
+// What of a run is kept in files, and what it begins from instead of start weights.
+struct CheckpointConfig {
+  std::string save_directory;   // inside the run's directory; empty: nothing is saved
+  int64_t interval = 1000;      // steps
+  bool saves_last = true;       // after the last step too, whatever the interval
+  bool saves_optimizer = true;  // states and position; without them a run cannot be resumed
+  // Which stay when a new one is whole: the newest `keep_latest` (0: all), and those of steps that
+  // `retain_interval` divides. Without both all stay; with a retain_interval alone the newest and
+  // the divided ones.
+  int64_t keep_latest = 0;
+  int64_t retain_interval = 0;
+
+  // A checkpoint, or a folder of them, to begin from where there is none to resume; empty: none.
+  std::string load;
+  std::string load_where;            // "run.yaml:31 load=P", for messages
+  std::optional<int64_t> load_step;  // of a folder: this one; else the newest
+  bool load_is_required = true;      // else a folder without checkpoints means start weights
+  bool loads_weights_only = false;   // the run begins at step 0, with a new optimizer
+  bool loads_optimizer = true;       // false: position yes, states no
+};
+
 // A thing the user should know: a key accepted without effect, a value switched off, a deviation.
 struct Notice {
   std::string text;
@@ -327,6 +348,7 @@ struct Config {
   LearningRateConfig learning_rate;
   DataConfig data;
   RunConfig run;
+  CheckpointConfig checkpoint;
   KeyCounts keys;
   std::vector<Notice> notices;
   std::vector<Unsupported> unsupported;  // `train` and `verify` refuse to run when not empty
