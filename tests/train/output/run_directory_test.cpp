@@ -76,15 +76,6 @@ TEST_F(RunDirectoryTest, ReplacesTheResolvedConfigurationAsAWhole) {
   EXPECT_EQ(entries, 1);  // no partial file is left
 }
 
-TEST_F(RunDirectoryTest, AFailedReplacementLeavesNothingBehind) {
-  RunDirectory::open(root_, Resume::kAuto);
-  // A folder stands where the file is to go, so the rename fails.
-  fs::create_directories(root_ / "config" / "inside");
-  EXPECT_THROW(write_file_atomically(root_ / "config", "text"), Error);
-  EXPECT_FALSE(fs::exists(root_ / "config.partial"));
-  EXPECT_TRUE(fs::exists(root_ / "config" / "inside"));
-}
-
 TEST_F(RunDirectoryTest, BelongsToOneRunAtATime) {
   {
     const RunDirectory first = RunDirectory::open(root_, Resume::kAuto);

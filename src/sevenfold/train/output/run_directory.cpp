@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <string>
 #include <system_error>
 
+#include "sevenfold/core/atomic_file.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -61,24 +61,6 @@ std::shared_ptr<const int> lock_directory(const fs::path& path) {
   return lock;
 }
 
-// 0, or the errno of the first step that failed.
-int write_and_sync(const fs::path& path, std::string_view text) {
-  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return errno;
-  int error = 0;
-  while (error == 0 && !text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && ::fsync(file) != 0) error = errno;
-  if (::close(file) != 0 && error == 0) error = errno;
-  return error;
-}
-
 }  // namespace
 
 RunDirectory RunDirectory::open(const fs::path& path, Resume resume) {
@@ -100,7 +82,7 @@ RunDirectory RunDirectory::open(const fs::path& path, Resume resume) {
 }
 
 void RunDirectory::write_resolved_config(std::string_view yaml) const {
-  write_file_atomically(resolved_config(), yaml);
+  write_file_atomically(resolved_config(), yaml, "train");
 }
 
 void RunDirectory::remove_earlier_results() const {
@@ -110,16 +92,6 @@ void RunDirectory::remove_earlier_results() const {
   for (const fs::directory_entry& entry : fs::directory_iterator(path_ / "tensorboard", ignored))
     if (entry.path().filename().string().starts_with("events.out.tfevents."))
       fs::remove(entry.path(), ignored);
-}
-
-void write_file_atomically(const fs::path& path, std::string_view text) {
-  fs::path partial = path;
-  partial += ".partial";
-  int error = write_and_sync(partial, text);
-  if (error == 0 && std::rename(partial.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  ::unlink(partial.c_str());
-  raise<Error>("train: cannot write {}: {}", path.string(), system_message(error));
 }
 
 }  // namespace sevenfold

@@ -40,8 +40,4 @@ class RunDirectory {
   std::shared_ptr<const int> lock_;  // descriptor of the folder; closing it gives the lock up
 };
 
-// Writes beside the file, syncs and renames: readers see the whole old or the whole new text.
-// Throws Error with the path and the system's reason; the file is then as it was.
-void write_file_atomically(const std::filesystem::path& path, std::string_view text);
-
 }  // namespace sevenfold

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sevenfold/core/atomic_file.h"
 #include "sevenfold/train/flops.h"
 
 namespace sevenfold {
@@ -101,7 +102,7 @@ void RunLog::step(const StepReport& report, const std::vector<RankStatistics>& a
 
 void RunLog::memory(const MemoryReport& report) {
   for (const std::string& line : to_lines(report)) print(line);
-  write_file_atomically(memory_path_, to_json(report));
+  write_file_atomically(memory_path_, to_json(report), "train");
 }
 
 // Megatron's tags.
