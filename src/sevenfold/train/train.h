@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sevenfold/config/config.h"
 #include "sevenfold/train/output/run_directory.h"
@@ -10,6 +11,8 @@ namespace sevenfold {
 
 struct TrainOptions {
   Resume resume = Resume::kAuto;
+  // kPath: a checkpoint, or a folder of checkpoints, of which the newest is meant.
+  std::string resume_path = {};
   int threads_per_rank = 0;  // LibTorch's threads in a rank; 0: cores / ranks, at least 1
   double peak_tflops = 0.0;  // of one rank's processor, for MFU; 0: not known
   int64_t check_replicas_interval = 0;  // steps between comparisons of replicated bits; 0: none

@@ -164,6 +164,23 @@ TEST(Console, CountsSamplesWhereTheBatchGrows) {
   EXPECT_EQ(count_of(line, "global batch size:     8 |"), 1) << line;
 }
 
+// A resumed run; what it did before counts neither for the first line nor for the time left.
+TEST(Console, MayBeginInTheMiddleOfAnInterval) {
+  const Capture lines, bar;
+  ConsoleOptions options = options_for(lines, bar, true);
+  options.train_iters = 9;
+  Console console(options);
+  console.report_step(step_with(4, 3.0));
+  const std::string text = lines.text();
+  EXPECT_EQ(count_of(text,
+                     "iteration        4/       9 | consumed samples:           32 | elapsed "
+                     "time per iteration (ms): 1000.0 |"),
+            1)
+      << text;
+  EXPECT_EQ(count_of(text, "| lm loss: 3.000000E+00 |"), 1) << text;
+  EXPECT_EQ(bar.text(), format_progress(4, 9, 1.0));
+}
+
 TEST(Console, ShowsNoBarWithoutATerminal) {
   const Capture lines, bar;
   {

@@ -75,6 +75,7 @@ struct Event {
   int64_t step = 0;
   std::string version, tag;
   float value = NAN;
+  uint64_t session_status = 0;
 };
 
 std::string_view take_bytes(std::string_view& data) {
@@ -84,8 +85,9 @@ std::string_view take_bytes(std::string_view& data) {
   return bytes;
 }
 
-// Event {double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5},
-// Summary {Value value = 1}, Value {string tag = 1; float simple_value = 2}.
+// Event {double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
+// SessionLog session_log = 7}, SessionLog {SessionStatus status = 1}, Summary {Value value = 1},
+// Value {string tag = 1; float simple_value = 2}.
 Event event_of(std::string_view data) {
   Event event;
   while (!data.empty()) {
@@ -109,6 +111,13 @@ Event event_of(std::string_view data) {
         EXPECT_EQ(take_varint(value), 2u << 3 | 5);
         event.value = take<float>(value);
         EXPECT_TRUE(value.empty());
+        break;
+      }
+      case 7 << 3 | 2: {
+        std::string_view session = take_bytes(data);
+        EXPECT_EQ(take_varint(session), 1u << 3 | 0);
+        event.session_status = take_varint(session);
+        EXPECT_TRUE(session.empty());
         break;
       }
       default:
@@ -148,6 +157,27 @@ TEST(EventFile, HasANameThatTensorBoardLooksFor) {
   const TemporaryDirectory directory;
   const EventFile file(directory.path());
   EXPECT_EQ(file.path().filename().string().rfind("events.out.tfevents.", 0), 0U);
+}
+
+// A run that is resumed within the second, by the same process, writes beside its earlier part.
+TEST(EventFile, OfAResumedRunStandsBesideTheEarlierOneAndRestartsAtItsStep) {
+  constexpr uint64_t kStart = 1;  // SessionLog.SessionStatus
+  const TemporaryDirectory directory;
+  EventFile first(directory.path());
+  first.add_scalar("lm loss", 8, 5.0);
+  first.flush();
+  const std::string before = testing::read_text(first.path());
+  EventFile second(directory.path(), 7);
+  second.add_scalar("lm loss", 8, 5.0);
+  second.flush();
+  EXPECT_NE(first.path(), second.path());
+  EXPECT_EQ(testing::read_text(first.path()), before);
+  const std::vector<std::string> records = records_of(testing::read_text(second.path()));
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(event_of(records[0]).version, "brain.Event:2");
+  EXPECT_EQ(event_of(records[1]).session_status, kStart);
+  EXPECT_EQ(event_of(records[1]).step, 8);
+  EXPECT_EQ(event_of(records[2]).tag, "lm loss");
 }
 
 TEST(EventFile, SaysWhyItCannotBeMade) {

@@ -92,6 +92,58 @@ TEST(MetricsWriter, HandsOverEachLineAtOnceAndReplacesAnEarlierRun) {
   EXPECT_TRUE(lines_of(path).empty());
 }
 
+// A run of 6 steps with validations after 2, 4 and 6, killed while it wrote the line of a 7th.
+std::vector<std::string> write_killed_run(const std::filesystem::path& path) {
+  {
+    MetricsWriter writer(path);
+    StepMetrics step = sample_metrics();
+    for (step.iteration = 1; step.iteration <= 6; ++step.iteration) {
+      step.loss = std::numeric_limits<double>::quiet_NaN();
+      writer.write(step);
+      if (step.iteration % 2 == 0) writer.write(EvaluationMetrics{.iteration = step.iteration});
+    }
+    writer.write(EvaluationMetrics{.split = Split::kTest, .iteration = 4});
+  }
+  const std::vector<std::string> whole = lines_of(path);
+  std::ofstream(path, std::ios::app) << whole.front().substr(0, 40);
+  return whole;
+}
+
+TEST(MetricsWriter, KeepsTheLinesUpToTheStepThatTheRunContinuesAfter) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "continued.jsonl";
+  const std::vector<std::string> whole = write_killed_run(path);
+  ASSERT_EQ(whole.size(), 10u);
+  StepMetrics next = sample_metrics();
+  next.iteration = 5;
+  {
+    MetricsWriter writer(path, 4);
+    EXPECT_EQ(lines_of(path), std::vector(whole.begin(), whole.begin() + 6)) << "before any step";
+    writer.write(next);
+  }
+  std::vector<std::string> expected(whole.begin(), whole.begin() + 6);
+  expected.push_back(to_json_line(next));
+  EXPECT_EQ(lines_of(path), expected);
+  { const MetricsWriter writer(path, 5); }
+  EXPECT_EQ(lines_of(path), expected) << "nothing was behind the step";
+}
+
+TEST(MetricsWriter, DropsOnlyWhatIsTornWhereNothingIsBehind) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "torn.jsonl";
+  std::vector<std::string> whole = write_killed_run(path);
+  { const MetricsWriter writer(path, 6); }
+  whole.pop_back();  // of the test set: a run tests once, at its end
+  EXPECT_EQ(lines_of(path), whole);
+}
+
+TEST(MetricsWriter, ContinuesInAFolderThatHoldsNoMetrics) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "moved.jsonl";
+  std::filesystem::remove(path);
+  MetricsWriter writer(path, 100);
+  EXPECT_TRUE(lines_of(path).empty());
+  writer.write(sample_metrics());
+  EXPECT_EQ(lines_of(path).size(), 1u);
+}
+
 TEST(MetricsWriter, NamesTheFileThatItCannotWrite) {
   try {
     const MetricsWriter writer("/nowhere/metrics.jsonl");
@@ -99,6 +151,13 @@ TEST(MetricsWriter, NamesTheFileThatItCannotWrite) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "train: cannot open /nowhere/metrics.jsonl: No such file or directory");
+  }
+  try {
+    const MetricsWriter writer("/nowhere/metrics.jsonl", 3);
+    FAIL() << "continued a file in a folder that does not exist";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "train: cannot write /nowhere/metrics.jsonl: No such file or directory");
   }
   MetricsWriter full("/dev/full");
   try {

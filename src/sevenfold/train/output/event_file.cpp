@@ -62,11 +62,18 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// The number at the end tells files of one second and process apart.
 std::filesystem::path file_in(const std::filesystem::path& directory) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return directory / fmt::format("events.out.tfevents.{:010d}.{}.{}",
-                                 static_cast<int64_t>(seconds_since_1970()), host.data(), getpid());
+  const std::string name =
+      fmt::format("events.out.tfevents.{:010d}.{}.{}", static_cast<int64_t>(seconds_since_1970()),
+                  host.data(), getpid());
+  std::error_code ignored;  // what stands against the file shows when it is opened
+  for (int64_t number = 0;; ++number) {
+    const std::filesystem::path path = directory / fmt::format("{}.{}", name, number);
+    if (!std::filesystem::exists(path, ignored)) return path;
+  }
 }
 
 [[noreturn]] void raise_system_error(const char* what, const std::filesystem::path& path) {
@@ -83,14 +90,19 @@ uint32_t crc32c(std::string_view data) {
   return ~crc;
 }
 
-EventFile::EventFile(const std::filesystem::path& directory) : path_(file_in(directory)) {
+EventFile::EventFile(const std::filesystem::path& directory, int64_t continues_after)
+    : path_(file_in(directory)) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) raise<Error>("train: cannot make {}: {}", directory.string(), error.message());
   file_.reset(std::fopen(path_.c_str(), "wb"));
   if (!file_) raise_system_error("open", path_);
-  // Event {wall_time = 1, step = 2, file_version = 3, summary = 5}
+  // Event {wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7}
   write_record(field(1, seconds_since_1970()) + field(3, std::string_view("brain.Event:2")));
+  // SessionLog {status = 1}; its START (1) makes readers drop the points from that step on.
+  if (continues_after > 0)
+    write_record(field(1, seconds_since_1970()) + field(2, continues_after + 1) +
+                 field(7, field(1, int64_t{1})));
   flush();
 }
 

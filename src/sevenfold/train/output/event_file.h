@@ -15,8 +15,10 @@ namespace sevenfold {
 class EventFile {
  public:
   // Makes the directory and a new file in it, named by time, host and process as TensorBoard
-  // expects. Throws Error with the path and the system's reason; so does flush().
-  explicit EventFile(const std::filesystem::path& directory);
+  // expects. continues_after: the step that the run goes on from, beside the files of its earlier
+  // part; TensorBoard then drops their points behind it. 0: a run that starts anew.
+  // Throws Error with the path and the system's reason; so does flush().
+  explicit EventFile(const std::filesystem::path& directory, int64_t continues_after = 0);
 
   void add_scalar(std::string_view tag, int64_t step, double value);
   // Hands everything to the system: what a killed run leaves is whole records.

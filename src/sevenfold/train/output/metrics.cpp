@@ -1,10 +1,12 @@
 #include "sevenfold/train/output/metrics.h"
 
 #include <cerrno>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "sevenfold/core/atomic_file.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -23,6 +25,32 @@ Json to_json(const PeakMemory& memory) {
     json[name] = memory.category_bytes[static_cast<size_t>(i)];
   }
   return json;
+}
+
+// A line of a step or a validation up to `iteration`.
+bool stays(const std::string& line, int64_t iteration) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.contains("test_loss")) return false;
+  const auto of = json.find("iteration");
+  return of != json.end() && of->is_number_integer() && of->get<int64_t>() <= iteration;
+}
+
+// None of a file that is not there.
+std::string lines_up_to(int64_t iteration, const std::filesystem::path& path) {
+  std::string text;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (stays(line, iteration)) text += line + '\n';
+  if (file.bad() || (!file.is_open() && std::filesystem::exists(path)))
+    raise<Error>("train: cannot read {}: {}", path.string(), last_system_error());
+  return text;
+}
+
+// "w" of a run that starts anew, "a" of one whose earlier lines have been put in order.
+const char* mode_for(const std::filesystem::path& path, int64_t continues_after) {
+  if (continues_after == 0) return "w";
+  write_file_atomically(path, lines_up_to(continues_after, path), "train");
+  return "a";
 }
 
 }  // namespace
@@ -55,8 +83,8 @@ std::string to_json_line(const EvaluationMetrics& metrics) {
   return json.dump();
 }
 
-MetricsWriter::MetricsWriter(std::filesystem::path path)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "w")) {
+MetricsWriter::MetricsWriter(std::filesystem::path path, int64_t continues_after)
+    : path_(std::move(path)), file_(std::fopen(path_.c_str(), mode_for(path_, continues_after))) {
   if (!file_) raise<Error>("train: cannot open {}: {}", path_.string(), last_system_error());
 }
 

@@ -59,8 +59,11 @@ std::string to_json_line(const EvaluationMetrics& metrics);
 // leaves is whole lines. Used by one thread of one rank.
 class MetricsWriter {
  public:
-  // Replaces the file. Throws Error with the path and the system's reason; so does write().
-  explicit MetricsWriter(std::filesystem::path path);
+  // continues_after: the iteration that the run goes on from. 0: it starts anew, and replaces the
+  // file. Else the lines of steps and validations up to that iteration stay: those behind it will
+  // be written again, as will that of the test set, and a line that a killed run left torn goes.
+  // Throws Error with the path and the system's reason; so does write().
+  explicit MetricsWriter(std::filesystem::path path, int64_t continues_after = 0);
 
   void write(const StepMetrics& metrics) { write_line(to_json_line(metrics)); }
   void write(const EvaluationMetrics& metrics) { write_line(to_json_line(metrics)); }

@@ -11,10 +11,11 @@ namespace sevenfold {
 enum class Resume : uint8_t {
   kAuto,  // from the newest whole checkpoint; without one the run starts anew and replaces its
           // metrics
-  kNone   // the directory must be empty
+  kNone,  // the directory must be empty
+  kPath   // from a checkpoint that is named; the directory may hold what was done before
 };
 
-// The folder that a run writes to: metrics.jsonl, config.resolved.yaml, later checkpoints. One
+// The folder that a run writes to: metrics.jsonl, config.resolved.yaml, checkpoints. One
 // process of a run opens it, before anything costly is built.
 class RunDirectory {
  public:

@@ -25,18 +25,19 @@ double bubble_rate_of(const Config& config, const std::vector<RankStatistics>& a
 
 }  // namespace
 
-RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_tflops)
+RunLog::RunLog(const Config& config, const RunDirectory& directory, double peak_tflops,
+               int64_t continues_after)
     : config_(config),
       peak_flops_(peak_tflops * 1e12),
       memory_path_(directory.memory()),
-      metrics_(directory.metrics()),
+      metrics_(directory.metrics(), continues_after),
       console_({.bar_is_terminal = isatty(STDERR_FILENO) == 1,
                 .train_iters = config.run.train_iters,
                 .log_interval = config.run.log_interval,
                 .flops_per_sample_and_rank = flops_per_rank(1),
                 .has_throughput = config.run.log_throughput}) {
   if (!config.run.tensorboard_directory.empty())
-    tensorboard_.emplace(config.run.tensorboard_directory);
+    tensorboard_.emplace(config.run.tensorboard_directory, continues_after);
 }
 
 double RunLog::flops_per_rank(int64_t samples) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,8 +28,10 @@ struct StepReport {
 // Rank 0's, used by its thread.
 class RunLog {
  public:
-  // peak_tflops: of one rank's processor, for MFU; 0: not known. config outlives the log.
-  RunLog(const Config& config, const RunDirectory& directory, double peak_tflops);
+  // peak_tflops: of one rank's processor, for MFU; 0: not known. continues_after: the iteration
+  // that the run goes on from; 0: it starts anew. config outlives the log.
+  RunLog(const Config& config, const RunDirectory& directory, double peak_tflops,
+         int64_t continues_after = 0);
 
   // How throughput is counted, in words; once, before the first step.
   void explain_throughput();
