@@ -27,6 +27,10 @@ const std::vector<std::string> kReplacedByShrinking = {
     "mock_data",  "data_path",    "train_data_path", "valid_data_path",
     "vocab_size", "eod_token_id", "eod_mask_loss"};
 
+// Keys of checkpoints: none is read or written here.
+const std::vector<std::string> kOfCheckpoints = {"save", "load", "pretrained_checkpoint",
+                                                 "use_checkpoint_opt_param_scheduler"};
+
 nlohmann::ordered_json layout_json(const MeshShape& mesh) {
   return {{"tp", mesh.tp}, {"cp", mesh.cp}, {"dp", mesh.dp},
           {"pp", mesh.pp}, {"ep", mesh.ep}, {"etp", mesh.etp}};
@@ -108,9 +112,14 @@ void print_table(const VerifyReport& report, const VerifyArguments& arguments) {
 
 VerifyReport run_verify(const VerifyArguments& arguments) {
   // Text output begins with the notices; a JSON document stands alone.
-  Config config =
-      load_supported(arguments.experiment.load, arguments.json ? stderr : stdout,
-                     arguments.shrink ? kReplacedByShrinking : std::vector<std::string>{});
+  std::FILE* notices = arguments.json ? stderr : stdout;
+  std::vector<std::string> allowed = kOfCheckpoints;
+  if (arguments.shrink)
+    allowed.insert(allowed.end(), kReplacedByShrinking.begin(), kReplacedByShrinking.end());
+  Config config = load_supported(arguments.experiment.load, notices, allowed);
+  if (!config.checkpoint.load.empty())
+    fmt::print(notices, "notice: {}: not read, as both sides start hot\n",
+               config.checkpoint.load_where);
   config = proof_config(std::move(config));
   const VerifyOptions options{.steps = arguments.steps, .faults = planted_faults()};
   if (!arguments.shrink) {

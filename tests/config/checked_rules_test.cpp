@@ -444,20 +444,6 @@ TEST(RecomputationRules, GiveTheLayersThatRunAgain) {
   EXPECT_TRUE(load_text(small_llama(), {full, "recompute_layer_ids=0"}).unsupported.empty());
 }
 
-TEST(CheckpointRules, KeepIntervalsInStep) {
-  expect_refusals({
-      {{"save_interval=0"}, "checkpoint.interval", "use save=null"},
-      {{"save_retain_interval=1500"},
-       "checkpoint.retain",
-       "not a multiple of save_interval=1000; use 1000 or 2000"},
-      {{"use_checkpoint_opt_param_scheduler=true"},
-       "checkpoint.schedule",
-       "use override_opt_param_scheduler=false"},
-      {{"ckpt_format=pickle"}, "key.choice", "use torch, torch_dist"},
-  });
-  expect_accepted({{"save_retain_interval=2000"}});
-}
-
 TEST(LowPrecisionRules, ExcludeEachOther) {
   expect_refusals({
       {{"fp4=e2m1", "fp8=e4m3"}, "precision.low", "use fp4=null"},

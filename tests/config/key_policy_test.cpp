@@ -107,7 +107,8 @@ TEST(KeyPolicy, RefusesUnknownKeysOfTheSevenfoldBlock) {
       error_of(small_llama("", "sevenfold: {zzz: 2}\n")),
       "config: run.yaml:33 sevenfold.zzz=2: there is no key sevenfold.zzz; use one of ranks, "
       "backend, device, "
-      "precision, shuffle, start, eod_token_id, pad_token_id, prepare, schedule, schedule_file");
+      "precision, shuffle, start, eod_token_id, pad_token_id, prepare, schedule, schedule_file, "
+      "checkpoint_folder, keep_checkpoints");
   EXPECT_THAT(error_of(small_llama("", "sevenfold: {prepare: {input: [a], ouput: b}}\n")),
               HasSubstr("did you mean sevenfold.prepare.output?"));
 }

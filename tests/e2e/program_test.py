@@ -369,6 +369,15 @@ class ProgramTest(unittest.TestCase):
         self.assert_refused(["train", self.experiment(), "--out", str(taken), "--resume", "none"], "--resume")
         self.assertEqual((taken / "metrics.jsonl").read_text(), "{}\n")
 
+    def test_verifies_whatever_the_file_says_of_checkpoints(self):
+        file = self.experiment({"save": "kept", "load": str(self.folder / "nowhere"), "finetune": False,
+                                "override_opt_param_scheduler": False, "use_checkpoint_opt_param_scheduler": True})
+        result = self.run_program("verify", file, "--ranks", "2")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^notice: .*experiment.yaml:\d+ load=.*/nowhere: not read, as both "
+                         "sides start hot$")
+        self.assertFalse((self.folder / "output").exists(), "something was written")
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)

@@ -82,7 +82,6 @@ void check_rules(Parameters& parameters, const SevenfoldBlock& block, const Conf
   check_context(parameters, mesh);
   check_experts(parameters, mesh);
   check_recomputation(parameters);
-  check_checkpoints(parameters);
   check_low_precision(parameters);
 }
 
@@ -91,7 +90,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
              const SevenfoldBlock& block, const LoadOptions& options) {
   const std::string directory = run_directory(experiment, options);
   refuse_checkpoints(parameters);
-  apply_fix_ups(parameters, directory);
+  apply_fix_ups(parameters, block, directory);
   config.run = resolve_run(parameters, block, options, directory);
   config.mesh = resolve_layout(parameters, block, options);
   config.pipeline = resolve_pipeline(parameters, block, config.mesh);
@@ -108,6 +107,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.optimizer = resolve_optimizer(parameters);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
+  config.checkpoint = resolve_checkpoints(parameters, block);
   check_rules(parameters, block, config);
   resolve_sharding(parameters, config.parallel, config.mesh);
   config.recompute = resolve_recomputation(parameters);
@@ -139,6 +139,13 @@ Translation resolve_torchtitan(Config& config, const Experiment& experiment, Par
   }
   take_over(translation, own);
   return translation;
+}
+
+// Members that the translation has set.
+void add_block_members(const SevenfoldBlock& block, Value& map) {
+  if (block.schedule_file) map.map["schedule_file"] = Value::of(*block.schedule_file);
+  if (block.checkpoint_folder) map.map["checkpoint_folder"] = Value::of(*block.checkpoint_folder);
+  if (block.keep_checkpoints) map.map["keep_checkpoints"] = Value::of(*block.keep_checkpoints);
 }
 
 Experiment read_experiment(const LoadOptions& options) {
@@ -201,8 +208,7 @@ std::string megatron_yaml(const LoadOptions& options) {
   Config config;
   const SevenfoldBlock block = read_sevenfold_block(experiment.sevenfold);
   const Translation translation = resolve_torchtitan(config, experiment, own, block, options);
-  if (const auto& table = translation.block.schedule_file)
-    experiment.sevenfold.map["schedule_file"] = Value::of(*table);
+  add_block_members(translation.block, experiment.sevenfold);
   return resolved_yaml(config, experiment, translation.parameters);
 }
 

@@ -10,8 +10,9 @@ namespace sevenfold::config {
 namespace {
 
 const std::vector<std::string_view> kBlockKeys = {
-    "ranks",        "backend",      "device",  "precision", "shuffle",      "start",
-    "eod_token_id", "pad_token_id", "prepare", "schedule",  "schedule_file"};
+    "ranks",         "backend",           "device",          "precision", "shuffle",
+    "start",         "eod_token_id",      "pad_token_id",    "prepare",   "schedule",
+    "schedule_file", "checkpoint_folder", "keep_checkpoints"};
 const std::vector<std::string_view> kPrepareKeys = {
     "input",     "tokenizer",          "output",       "format", "json_key", "append_eod",
     "eod_token", "add_special_tokens", "skip_invalid", "workers"};
@@ -124,6 +125,8 @@ SevenfoldBlock read_sevenfold_block(const Value& block) {
   result.schedule_file = string_member(block, "sevenfold.", "schedule_file");
   result.eod_token_id = integer_member(block, "eod_token_id");
   result.pad_token_id = integer_member(block, "pad_token_id");
+  result.checkpoint_folder = string_member(block, "sevenfold.", "checkpoint_folder");
+  result.keep_checkpoints = integer_member(block, "keep_checkpoints");
   if (const auto shuffle = member(block, "sevenfold.", "shuffle", KeyType::kBool))
     result.shuffle = shuffle->boolean;
   if (const Value* prepare = block.find("prepare"); prepare != nullptr && !prepare->is_null())

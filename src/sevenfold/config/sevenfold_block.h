@@ -20,6 +20,8 @@ struct SevenfoldBlock {
   std::optional<std::string> schedule_file;  // a table of PyTorch's form (schedule/csv.h)
   std::optional<int64_t> eod_token_id;
   std::optional<int64_t> pad_token_id;
+  std::optional<std::string> checkpoint_folder;  // inside the run's directory
+  std::optional<int64_t> keep_checkpoints;       // how many of the newest stay; 0: all
   bool shuffle = true;
   std::optional<PrepareConfig> prepare;
   Value written;  // the block itself, for origins

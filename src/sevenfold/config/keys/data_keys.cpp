@@ -1,6 +1,6 @@
 #include "sevenfold/config/keys/key_tables.h"
 
-// Data, checkpoints, logging, and keys of features that are out of scope.
+// Data, logging, and keys of features that are out of scope.
 
 namespace sevenfold::config {
 namespace {
@@ -9,7 +9,6 @@ using enum KeyType;
 using enum KeyStatus;
 
 constexpr std::string_view kLoader = "how the data loader works inside";
-constexpr std::string_view kCkpt = "acts only when checkpoints are saved or loaded";
 constexpr std::string_view kLogging = "logging and profiling";
 constexpr std::string_view kSft = "post-training";
 constexpr std::string_view kScope = "other models and services";
@@ -22,9 +21,6 @@ constexpr KeyInfo kKeys[] = {
     {"dataloader_type", kString, "cyclic", kActs, "single or cyclic"},
     {"eod_mask_loss", kBool, "false", kActs, "no loss where the input is the end of a document"},
     {"mock_data", kBool, "false", kActs, "synthetic data"},
-    {"save", kString, "null", kActs, "null: nothing is saved"},
-    {"load", kString, "null", kActs, "checkpoint to start from"},
-    {"pretrained_checkpoint", kString, "null", kActs, "weights to start from"},
     {"test_data_path", kAny, "null", kActs, "prefixes of the test data, read after the last step"},
     {"data_sharding", kBool, "true", kActs, "cyclic: every rank draws from a part of its own"},
     {"data_cache_path", kString, "null", kActs,
@@ -54,46 +50,6 @@ constexpr KeyInfo kKeys[] = {
     {"retriever_seq_length", kInt, "256", kNoEffect, kLoader},
     {"sample_rate", kFloat, "1.0", kNoEffect, kLoader},
     {"short_seq_prob", kFloat, "0.1", kNoEffect, kLoader},
-    {"async_save", kBool, "null", kNoEffect, kCkpt},
-    {"auto_continue_train", kBool, "false", kNoEffect, kCkpt},
-    {"auto_detect_ckpt_format", kBool, "false", kNoEffect, kCkpt},
-    {"ckpt_assume_constant_structure", kBool, "false", kNoEffect, kCkpt},
-    {"ckpt_convert_format", kAny, "null", kNoEffect, kCkpt},
-    {"ckpt_convert_save", kAny, "null", kNoEffect, kCkpt},
-    {"ckpt_convert_update_legacy_dist_opt_format", kBool, "false", kNoEffect, kCkpt},
-    {"ckpt_format", kString, "torch_dist", kNoEffect, kCkpt},
-    {"ckpt_fully_parallel_load", kBool, "false", kNoEffect, kCkpt},
-    {"ckpt_fully_parallel_save", kBool, "true", kNoEffect, kCkpt},
-    {"ckpt_fully_parallel_save_deprecated", kBool, "false", kNoEffect, kCkpt},
-    {"ckpt_step", kInt, "null", kNoEffect, kCkpt},
-    {"disable_last_saving", kBool, "false", kNoEffect, kCkpt},
-    {"dist_ckpt_format_deprecated", kAny, "null", kNoEffect, kCkpt},
-    {"dist_ckpt_optim_fully_reshardable", kBool, "null", kNoEffect, kCkpt},
-    {"dist_ckpt_save_pre_mcore_014", kBool, "null", kNoEffect, kCkpt},
-    {"dist_ckpt_strictness", kString, "assume_ok_unexpected", kNoEffect, kCkpt},
-    {"exit_on_missing_checkpoint", kBool, "true", kNoEffect, kCkpt},
-    {"finetune", kBool, "true", kNoEffect, kCkpt},
-    {"fully_parallel_save", kBool, "true", kNoEffect, kCkpt},
-    {"load_main_params_from_ckpt", kBool, "false", kNoEffect, kCkpt},
-    {"no_load_optim", kBool, "null", kNoEffect, kCkpt},
-    {"no_load_rng", kBool, "null", kNoEffect, kCkpt},
-    {"no_save_optim", kBool, "null", kNoEffect, kCkpt},
-    {"no_save_rng", kBool, "null", kNoEffect, kCkpt},
-    {"non_persistent_ckpt_type", kAny, "null", kNoEffect, kCkpt},
-    {"non_persistent_global_ckpt_dir", kAny, "null", kNoEffect, kCkpt},
-    {"non_persistent_local_ckpt_algo", kString, "fully_parallel", kNoEffect, kCkpt},
-    {"non_persistent_local_ckpt_dir", kAny, "null", kNoEffect, kCkpt},
-    {"non_persistent_save_interval", kInt, "null", kNoEffect, kCkpt},
-    {"replication", kBool, "false", kNoEffect, kCkpt},
-    {"replication_factor", kInt, "null", kNoEffect, kCkpt},
-    {"replication_jump", kInt, "null", kNoEffect, kCkpt},
-    {"save_interval", kInt, "1000", kNoEffect, kCkpt},
-    {"save_retain_interval", kInt, "null", kNoEffect, kCkpt},
-    {"use_checkpoint_args", kBool, "false", kNoEffect, kCkpt},
-    {"use_dist_ckpt_deprecated", kBool, "false", kNoEffect, kCkpt},
-    {"use_mp_args_from_checkpoint_args", kBool, "false", kNoEffect, kCkpt},
-    {"use_persistent_ckpt_worker", kBool, "false", kNoEffect, kCkpt},
-    {"use_tokenizer_model_from_checkpoint_args", kBool, "true", kNoEffect, kCkpt},
     {"app_tag_run_name", kAny, "null", kNoEffect, kLogging},
     {"app_tag_run_version", kString, "\"0.0.0\"", kNoEffect, kLogging},
     {"config_logger_dir", kString, "\"\"", kNoEffect, kLogging},

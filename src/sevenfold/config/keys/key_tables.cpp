@@ -24,8 +24,8 @@ Framework framework_of(std::string_view name) {
 }
 
 const std::vector<KeyInfo>& all_keys(Framework framework) {
-  static const std::vector<KeyInfo> megatron =
-      collect_keys({model_keys(), parallel_keys(), training_keys(), data_keys()});
+  static const std::vector<KeyInfo> megatron = collect_keys(
+      {model_keys(), parallel_keys(), training_keys(), data_keys(), checkpoint_keys()});
   static const std::vector<KeyInfo> torchtitan =
       collect_keys({torchtitan_run_keys(), torchtitan_system_keys()});
   return framework == Framework::kMegatron ? megatron : torchtitan;

@@ -42,6 +42,7 @@ std::span<const KeyInfo> model_keys();
 std::span<const KeyInfo> parallel_keys();
 std::span<const KeyInfo> training_keys();
 std::span<const KeyInfo> data_keys();
+std::span<const KeyInfo> checkpoint_keys();
 // Dotted names of members of its nested keys, for the typo rule.
 std::span<const std::string_view> nested_megatron_names();
 // Those of the torchtitan vocabulary.

@@ -10,7 +10,6 @@ using enum KeyStatus;
 
 constexpr std::string_view kCp = "how ranks share a sequence; the same result";
 constexpr std::string_view kTensor = "how ranks communicate; the same result";
-constexpr std::string_view kResume = "acts only with checkpoint.enable";
 constexpr std::string_view kValidate = "acts only with validation.enable";
 constexpr std::string_view kLow = "acts only with a converter that quantizes";
 constexpr std::string_view kKernel = "choice of kernel";
@@ -53,21 +52,6 @@ constexpr KeyInfo kKeys[] = {
     {"parallelism.enable_async_tensor_parallel", kBool, "false", kNoEffect, kTensor},
     {"parallelism.expert_parallel_comm_backend", kString, "standard", kNoEffect, kTensor},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", kBool, "true", kNoEffect, kTensor},
-    {"checkpoint.async_mode", kString, "disabled", kNoEffect, kResume},
-    {"checkpoint.create_seed_checkpoint", kBool, "false", kNotYet, "a checkpoint of start weights"},
-    {"checkpoint.enable_first_step_checkpoint", kBool, "false", kNoEffect, kResume},
-    {"checkpoint.exclude_from_loading", kAny, "[]", kNoEffect, kResume},
-    {"checkpoint.export_dtype", kString, "float32", kNoEffect, kResume},
-    {"checkpoint.folder", kString, "checkpoint", kNoEffect, kResume},
-    {"checkpoint.initial_load_in_hf", kBool, "false", kNoEffect, kResume},
-    {"checkpoint.initial_load_model_only", kBool, "true", kNoEffect, kResume},
-    {"checkpoint.initial_load_path", kString, "null", kNoEffect, kResume},
-    {"checkpoint.interval", kInt, "500", kNoEffect, kResume},
-    {"checkpoint.keep_latest_k", kInt, "10", kNoEffect, kResume},
-    {"checkpoint.last_save_in_hf", kBool, "false", kNoEffect, kResume},
-    {"checkpoint.last_save_model_only", kBool, "true", kNoEffect, kResume},
-    {"checkpoint.load_only", kBool, "false", kNoEffect, kResume},
-    {"checkpoint.load_step", kInt, "-1", kNoEffect, kResume},
     {"validation.dataset", kString, "c4_validation", kNoEffect, kValidate},
     {"validation.dataset_path", kString, "null", kNoEffect, kValidate},
     {"validation.freq", kInt, "10", kNoEffect, kValidate},

@@ -8,7 +8,6 @@ namespace {
 using enum KeyType;
 using enum KeyStatus;
 
-constexpr std::string_view kResume = "acts only when a checkpoint is loaded";
 constexpr std::string_view kMuon = "acts only with optimizer: muon";
 constexpr std::string_view kOffload = "acts only with an offloaded or low-precision optimizer";
 constexpr std::string_view kLow = "acts only in low precision";
@@ -117,8 +116,6 @@ constexpr KeyInfo kKeys[] = {
     {"enable_turbo_attention_float8", kBool, "false", kNotYet, "8-bit attention"},
     {"mxfp4_gradient_stochastic_rounding", kBool, "false", kNotYet, "4-bit gradients"},
     {"yaml_cfg", kAny, "null", kNotYet, "a second configuration file"},
-    {"override_opt_param_scheduler", kBool, "true", kNoEffect, kResume},
-    {"use_checkpoint_opt_param_scheduler", kBool, "false", kNoEffect, kResume},
     {"muon_extra_scale_factor", kFloat, "1.0", kNoEffect, kMuon},
     {"muon_fp32_matmul_prec", kString, "medium", kNoEffect, kMuon},
     {"muon_momentum", kFloat, "0.95", kNoEffect, kMuon},

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <filesystem>
+
 #include "sevenfold/config/rules/layer_pattern.h"
 #include "sevenfold/config/rules/rules.h"
 #include "sevenfold/config/yaml/scalar.h"
@@ -51,11 +54,26 @@ void fix_sequence_parallel(Parameters& parameters) {
   parameters.fix("sequence_parallel", Value::of(false));
 }
 
-void fix_save_path(Parameters& parameters, const std::string& directory) {
+std::string checkpoint_folder(const SevenfoldBlock& block) {
+  const std::string name = block.checkpoint_folder.value_or("checkpoints");
+  const std::filesystem::path path = name;
+  const bool goes_up = std::find(path.begin(), path.end(), "..") != path.end();
+  if (path.is_absolute() || goes_up || path.lexically_normal() == "." || name.empty())
+    raise_rule("checkpoint.folder",
+               "config: {}: checkpoints are kept inside the run's own folder; use a name such as "
+               "checkpoints",
+               block.where("checkpoint_folder"));
+  return name;
+}
+
+void fix_save_path(Parameters& parameters, const SevenfoldBlock& block,
+                   const std::string& directory) {
   if (parameters.is_null("save")) return;
-  const std::string path = directory + "/checkpoints";
+  const std::string path = directory + "/" + checkpoint_folder(block);
   if (parameters.string("save") == path) return;
-  parameters.notice(fmt::format("{}: checkpoints go to {}", parameters.where("save"), path));
+  // Who names the folder need not be told of it.
+  if (!block.checkpoint_folder)
+    parameters.notice(fmt::format("{}: checkpoints go to {}", parameters.where("save"), path));
   parameters.fix("save", Value::of(path));
 }
 
@@ -89,12 +107,13 @@ void fix_num_experts(Parameters& parameters) {
 
 }  // namespace
 
-void apply_fix_ups(Parameters& parameters, const std::string& directory) {
+void apply_fix_ups(Parameters& parameters, const SevenfoldBlock& block,
+                   const std::string& directory) {
   refuse_legacy_keys(parameters);
   fix_num_experts(parameters);
   fix_mock_data(parameters);
   fix_sequence_parallel(parameters);
-  fix_save_path(parameters, directory);
+  fix_save_path(parameters, block, directory);
   fix_layer_pattern(parameters);
   fix_skipped_steps(parameters);
 }

@@ -24,7 +24,8 @@ inline constexpr int64_t kMaxElements = int64_t{1} << 53;
 
 // Values that Primus and Megatron change on their own before anything reads them. `directory`: the
 // run's folder.
-void apply_fix_ups(Parameters& parameters, const std::string& directory);
+void apply_fix_ups(Parameters& parameters, const SevenfoldBlock& block,
+                   const std::string& directory);
 
 // The number of ranks that the command line or the sevenfold block asks for.
 struct WorldRequest {
@@ -83,7 +84,7 @@ void check_elements(const Parameters& parameters, const ModelConfig& model,
 // The value of a number that must be finite and not negative.
 double at_least_zero(const Parameters& parameters, const char* key);
 
-// Rules that only check: names of choices, layouts, experts, recomputation, checkpoints.
+// Rules that only check: names of choices, layouts, experts, recomputation.
 void check_choices(const Parameters& parameters);
 void check_pipeline_batches(const Parameters& parameters, const SevenfoldBlock& block,
                             const Config& config);
@@ -96,8 +97,10 @@ RecomputeConfig resolve_recomputation(Parameters& parameters);
 // weights with use_torch_fsdp2, else as data_parallel_sharding_strategy says, or where that is
 // no_shard the optimizer state with use_distributed_optimizer.
 void resolve_sharding(const Parameters& parameters, ParallelConfig& parallel, MeshShape& mesh);
-void check_checkpoints(const Parameters& parameters);
 void check_low_precision(const Parameters& parameters);
+
+// What a run saves and begins from; `save` has been fixed up.
+CheckpointConfig resolve_checkpoints(Parameters& parameters, const SevenfoldBlock& block);
 
 // Every key whose table row says "not yet" and whose value is not neutral.
 void refuse_unsupported_values(Parameters& parameters);

@@ -48,6 +48,8 @@ void translate_learning_rate(Draft& draft);
 void translate_precision(Draft& draft);
 // Recomputation.
 void translate_recomputation(Draft& draft);
+// What is saved and loaded.
+void translate_checkpoints(Draft& draft);
 // Schedule and stages.
 void translate_pipeline(Draft& draft, const Degrees& degrees);
 

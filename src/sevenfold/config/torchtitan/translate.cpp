@@ -48,6 +48,11 @@ constexpr Twin kNamed[] = {
     {"training.local_batch_size", "micro_batch_size"},
     {"training.mixed_precision_reduce", "grad_reduce_in_bf16"},
     {"lr_scheduler.warmup_steps", "lr_warmup_iters"},
+    {"checkpoint.enable", "save"},
+    {"checkpoint.interval", "save_interval"},
+    {"checkpoint.initial_load_path", "load"},
+    {"checkpoint.initial_load_path", "pretrained_checkpoint"},
+    {"checkpoint.load_step", "ckpt_step"},
     {"parallelism.data_parallel_replicate_degree", "data_parallel_replicate_degree"},
     {"parallelism.expert_parallel_degree", "expert_model_parallel_size"},
     {"parallelism.expert_tensor_parallel_degree", "expert_tensor_parallel_size"},
@@ -115,6 +120,7 @@ Translation translate(Parameters& own, const SevenfoldBlock& block, const LoadOp
   translate_learning_rate(draft);
   translate_precision(draft);
   translate_recomputation(draft);
+  translate_checkpoints(draft);
   translate_pipeline(draft, degrees);
   refuse_unsupported_values(own);
   return translation;
