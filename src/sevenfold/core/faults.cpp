@@ -86,6 +86,10 @@ const std::vector<FaultInfo>& all_faults() {
        "a step that is taken back leaves AdamW's mean of squares as the step made it"},
       {Fault::kPartialNormForFull, "partial-norm-for-full",
        "with steps before the norm is known a stage clips by the norm of the stages up to its own"},
+      {Fault::kRestoredStatesDropped, "restored-states-dropped",
+       "a run that goes on from a checkpoint begins with new optimizer states"},
+      {Fault::kRestoredShardMisplaced, "restored-shard-misplaced",
+       "with ZeRO a rank reads its shard from where that of the first rank begins"},
   };
   return kFaults;
 }

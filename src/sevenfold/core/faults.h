@@ -55,9 +55,11 @@ enum class Fault : uint8_t {
   kQueuedWeightGradientsDropped,  // the weight gradients that one micro batch queued are lost
   kOwnersNotSummed,  // copies of a table or a stage on two pipeline ranks keep their own gradients
   kLayerLost,  // the last decoder layer of a stage that has one more than another is not built
-  kLossScaledTwice,        // with pipeline stages the seed is divided by the micro batches as well
-  kRollBackForgetsMoment,  // a step that is taken back leaves the mean of squares as it made it
-  kPartialNormForFull,     // a stage clips by the norm of the stages up to its own
+  kLossScaledTwice,         // with pipeline stages the seed is divided by the micro batches as well
+  kRollBackForgetsMoment,   // a step that is taken back leaves the mean of squares as it made it
+  kPartialNormForFull,      // a stage clips by the norm of the stages up to its own
+  kRestoredStatesDropped,   // a run that goes on begins with new optimizer states
+  kRestoredShardMisplaced,  // a rank reads its shard from where that of the first rank begins
 };
 
 struct FaultInfo {
