@@ -11,6 +11,13 @@ LossScale::LossScale(Precision precision, const LossScaleConfig& config)
   value_ = is_dynamic_ ? config.initial : config.constant;
 }
 
+void LossScale::restore(const State& state) {
+  if (!is_dynamic_) return;
+  value_ = state.value;
+  steps_without_overflow_ = state.steps_without_overflow;
+  overflows_left_ = state.overflows_left;
+}
+
 void LossScale::update(bool overflowed) {
   if (!is_dynamic_) return;
   if (overflowed) {

@@ -17,6 +17,16 @@ class LossScale {
 
   double value() const { return value_; }
   bool is_dynamic() const { return is_dynamic_; }
+  // What of the past it depends on.
+  struct State {
+    double value = 1.0;
+    int64_t steps_without_overflow = 0;
+    int64_t overflows_left = 0;  // until it halves
+  };
+  State state() const { return {value_, steps_without_overflow_, overflows_left_}; }
+  // Where the scale is dynamic; a constant one stays as the experiment says.
+  void restore(const State& state);
+
   // After each step, alike on all ranks: whether its gradients had an infinity or a NaN.
   void update(bool overflowed);
 
@@ -25,7 +35,7 @@ class LossScale {
   bool is_dynamic_ = false;
   double value_ = 1.0;
   int64_t steps_without_overflow_ = 0;
-  int64_t overflows_left_ = 0;  // until it halves
+  int64_t overflows_left_ = 0;
 };
 
 }  // namespace sevenfold

@@ -43,6 +43,31 @@ OptimizerStep::OptimizerStep(const Config& config, RankContext& rank,
   validation_.emplace(rank, norm_group());
 }
 
+RunState OptimizerStep::run_state() const {
+  SEVENFOLD_CHECK(!is_open(), "a step is open");
+  const LossScale::State scale = loss_scale_.state();
+  return {.iteration = position_.iteration,
+          .consumed_samples = position_.consumed_samples,
+          .stepped_samples = position_.stepped_samples,
+          .consumed_valid_samples = position_.consumed_valid_samples,
+          .optimizer_steps = optimizer_->num_steps(),
+          .loss_scale = scale.value,
+          .steps_without_overflow = scale.steps_without_overflow,
+          .overflows_left = scale.overflows_left};
+}
+
+void OptimizerStep::go_on_from(const RunState& run) {
+  SEVENFOLD_CHECK(!is_open(), "a step is open");
+  position_ = {.iteration = run.iteration,
+               .consumed_samples = run.consumed_samples,
+               .stepped_samples = run.stepped_samples,
+               .consumed_valid_samples = run.consumed_valid_samples};
+  optimizer_->set_num_steps(run.optimizer_steps);
+  loss_scale_.restore({.value = run.loss_scale,
+                       .steps_without_overflow = run.steps_without_overflow,
+                       .overflows_left = run.overflows_left});
+}
+
 std::vector<Parameter*> OptimizerStep::norm_parameters() const {
   std::vector<Parameter*> counted = parameters_;
   if (rank_.faults.has(Fault::kTiedTableCountedTwice) && config_.model.tied_embeddings)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sevenfold/checkpoint/index.h"
 #include "sevenfold/config/config.h"
 #include "sevenfold/dist/rank_context.h"
 #include "sevenfold/optim/optimizer.h"
@@ -37,6 +38,11 @@ class OptimizerStep {
 
   const Optimizer& optimizer() const { return *optimizer_; }
   double loss_scale() const { return loss_scale_.value(); }
+
+  // The counts that the next step depends on, of position and loss scale too. No step is open.
+  RunState run_state() const;
+  // Goes on from there, once weights and states are those of that run.
+  void go_on_from(const RunState& run);
 
   // Gradients are summed over the ranks that share them. Collective over all ranks. Throws Error if
   // loss or norm are not finite and the run checks for that; the weights are then as before.

@@ -10,6 +10,7 @@
 #include "sevenfold/train/rank_statistics.h"
 #include "sevenfold/train/rank_trainer.h"
 #include "sevenfold/train/replica_check.h"
+#include "sevenfold/train/saving.h"
 
 namespace sevenfold {
 namespace {
@@ -33,6 +34,18 @@ void test(RankTrainer& trainer, RankContext& rank, Run& run) {
   const int64_t samples = test_samples_needed(run.config.run, run.config.batch);
   const ValidationResult result = trainer.evaluate(*run.data.test, {.num_samples = samples});
   if (rank.rank == 0) run.log.test(trainer.position().iteration, result);
+}
+
+void restore(RankTrainer& trainer, RankContext& rank, Run& run) {
+  const RestoreOptions& options = run.start.restores;
+  trainer.restore(*run.start.checkpoint, options);
+  rank.group("world").barrier();
+  if (rank.rank != 0) return;
+  run.log.print(fmt::format("{} {}: step {}, {} samples",
+                            options.run ? "goes on from" : "weights of",
+                            run.start.checkpoint->folder().string(), trainer.position().iteration,
+                            trainer.position().consumed_samples));
+  run.start.checkpoint.reset();
 }
 
 void print_size(int64_t num_parameters, const RankTrainer& trainer, const Config& config,
@@ -104,12 +117,20 @@ bool validates_after(int64_t iteration, StopReason stop, const RunConfig& run) {
          iteration % run.eval_interval == 0;
 }
 
+void save_checkpoint(const RankTrainer& trainer, RankContext& rank, Run& run) {
+  const SavedCheckpoint saved = save(trainer, run.config, rank);
+  if (rank.rank != 0) return;
+  run.log.print(fmt::format("saved {} ({} in {:.1f} s)", saved.folder.string(),
+                            format_bytes(saved.bytes), saved.seconds));
+}
+
 // Whether something comes after the step that needs certain weights.
 bool settles_after(int64_t iteration, const Run& run) {
   const RunConfig& config = run.config.run;
   const bool is_last = iteration == config.train_iters ||
                        (config.exit_interval > 0 && iteration % config.exit_interval == 0);
   return is_last || checks_replicas_after(iteration, run.options) ||
+         saves_after(iteration, StopReason::kNone, run.config) ||
          (run.data.valid && validates_after(iteration, StopReason::kNone, config));
 }
 
@@ -159,11 +180,18 @@ void train_rank(RankContext& rank, Run& run) {
     run.log.explain_throughput();
     if (!run.data.valid) run.log.print("no validation (eval_iters or eval_interval is 0)");
   }
+  if (run.start.checkpoint) restore(trainer, rank, run);
   if (run.config.run.skip_train) {
     validate(trainer, rank, run);
     return test(trainer, rank, run);
   }
   const int64_t iterations = run.config.run.train_iters;
+  if (trainer.position().iteration >= iterations) {
+    if (rank.rank == 0)
+      run.log.print(fmt::format("{} steps are done and train_iters is {}: nothing is left to train",
+                                trainer.position().iteration, iterations));
+    return;
+  }
   StopReason stop = StopReason::kNone;
   std::optional<DoneStep> open;
   while (trainer.position().iteration < iterations && stop == StopReason::kNone) {
@@ -172,6 +200,7 @@ void train_rank(RankContext& rank, Run& run) {
     const int64_t iteration = trainer.position().iteration;
     if (run.data.valid && validates_after(iteration, stop, run.config.run))
       validate(trainer, rank, run);
+    if (saves_after(iteration, stop, run.config)) save_checkpoint(trainer, rank, run);
   }
   if (stop == StopReason::kNone) test(trainer, rank, run);
   report_memory(rank, run);

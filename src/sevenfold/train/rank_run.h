@@ -13,6 +13,7 @@
 #include "sevenfold/train/data.h"
 #include "sevenfold/train/output/run_log.h"
 #include "sevenfold/train/output/trace_file.h"
+#include "sevenfold/train/run_start.h"
 #include "sevenfold/train/train.h"
 
 namespace sevenfold {
@@ -29,6 +30,7 @@ struct Run {
   RunLog& log;            // rank 0 only
   TraceFile* trace;       // rank 0 only; null: no trace
   TrainOutcome& outcome;  // rank 0 only
+  RunStart& start;        // its checkpoint is closed when all ranks have read it
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "sevenfold/checkpoint/checkpoint.h"
+#include "sevenfold/checkpoint/save.h"
 #include "sevenfold/config/config.h"
 #include "sevenfold/dist/rank_context.h"
 #include "sevenfold/model/model.h"
@@ -35,6 +37,12 @@ struct ValidationResult {
   double loss = 0.0;
   int64_t trained_tokens = 0;
   int64_t samples = 0;  // read by all ranks together
+};
+
+// What of a checkpoint a run begins from, beside weights.
+struct RestoreOptions {
+  bool states = true;  // of the optimizer
+  bool run = true;     // the counts: the run goes on from its step
 };
 
 // One rank's part of a training run: model, gradients, optimizer and data. The trainer of the
@@ -76,6 +84,13 @@ class RankTrainer {
   // no rank waits for another. Collective; the same on all ranks.
   ValidationResult evaluate(const SampleSource& data, const EvaluationRange& range);
 
+  // For a checkpoint: the elements that this rank writes, so that all ranks together write each
+  // element once, and where the run stands. Views: the next step changes them. No step is open.
+  std::vector<TensorPart> saved_parts(bool with_states) const;
+  RunState run_state() const { return update_.run_state(); }
+  // Before the first step. Collective. Throws DataError where the checkpoint lacks something.
+  void restore(const Checkpoint& checkpoint, const RestoreOptions& options = {});
+
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   // Unmasked tokens of each micro batch of the last step, on this rank.
   const std::vector<int64_t>& microbatch_tokens() const { return microbatch_tokens_; }
@@ -101,6 +116,9 @@ class RankTrainer {
   bool settle_open_step();
   void start_weights();
   void start_weight(const Parameter& parameter, const StartOptions& options);
+  void restore_weight(const Parameter& parameter, const Checkpoint& checkpoint);
+  void restore_states(const Parameter& parameter, const Checkpoint& checkpoint);
+  Piece owned_piece(const Parameter& parameter) const;
   // Collective over the dp and cp ranks.
   StepLoss sum_loss() const;
   PipelineRank pipeline_rank();

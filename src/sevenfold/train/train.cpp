@@ -9,6 +9,7 @@
 #include "sevenfold/dist/threads/cluster.h"
 #include "sevenfold/train/limits.h"
 #include "sevenfold/train/rank_run.h"
+#include "sevenfold/train/run_start.h"
 
 namespace sevenfold {
 namespace {
@@ -62,8 +63,9 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   const SampleStream train_samples(config, *data.train);
   TrainOutcome outcome;
   outcome.bigram_cross_entropy = bigram_baseline(config, data);
+  RunStart start = find_start(config, options);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
-  directory.remove_earlier_results();
+  if (!start.resumes) directory.remove_earlier_results();
   directory.write_resolved_config(config.resolved_yaml);
   const int threads =
       options.threads_per_rank > 0 ? options.threads_per_rank : default_threads(config.mesh);
@@ -73,7 +75,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
     fmt::print("bigram cross entropy of the validation split: {:.6f} nats per token\n",
                *outcome.bigram_cross_entropy);
   const StopSignals signals;
-  RunLog log(config, directory, options.peak_tflops);
+  RunLog log(config, directory, options.peak_tflops, start.resumes ? start.iteration() : 0);
   const auto ranks = static_cast<size_t>(config.mesh.world_size());
   std::vector<Timeline> timelines(options.trace ? ranks : 0);
   std::optional<TraceFile> trace;
@@ -81,7 +83,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   Run run{config,        options, data,
           train_samples, tables,  timelines,
           signals,       log,     trace ? &*trace : nullptr,
-          outcome};
+          outcome,       start};
   try {
     run_ranks(mesh,
               {.timeout = std::chrono::seconds(config.run.timeout_s), .threads_per_rank = threads},

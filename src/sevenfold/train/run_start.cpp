@@ -1,0 +1,153 @@
+#include "sevenfold/train/run_start.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sevenfold/checkpoint/folder.h"
+#include "sevenfold/core/error.h"
+#include "sevenfold/model/model.h"
+#include "sevenfold/train/saving.h"
+
+namespace sevenfold {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string steps_text(const fs::path& folder) {
+  const std::vector<int64_t> steps = steps_in(folder);
+  if (steps.empty()) return "no checkpoints are there";
+  return fmt::format("there are {} checkpoints, {} to {}", steps.size(),
+                     step_folder_name(steps.front()), step_folder_name(steps.back()));
+}
+
+bool is_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path / "index.json", ignored) || step_of_folder(path.lexically_normal());
+}
+
+// path: a checkpoint or a folder of them. step: which of a folder; else the newest.
+std::optional<fs::path> checkpoint_at(const fs::path& path, std::optional<int64_t> step = {}) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return std::nullopt;
+  if (is_checkpoint(path)) return path;
+  if (!step) return newest_checkpoint(path);
+  const fs::path folder = path / step_folder_name(*step);
+  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
+}
+
+// A run that goes back writes steps again that stand in its folder from another past.
+void check_is_newest(const fs::path& checkpoint, const Config& config) {
+  std::error_code ignored;
+  const fs::path folder = checkpoint_folder(config);
+  const std::vector<int64_t> steps = steps_in(folder);
+  const auto step = step_of_folder(checkpoint.lexically_normal());
+  if (!step || steps.empty() || steps.back() <= *step) return;
+  if (!fs::equivalent(checkpoint, folder / step_folder_name(*step), ignored)) return;
+  raise<ConfigError>(
+      "train: --resume {}: {} holds newer checkpoints, up to {}; delete or move these to go back "
+      "to "
+      "step {}, or write elsewhere with --out DIR",
+      checkpoint.string(), folder.string(), step_folder_name(steps.back()), *step);
+}
+
+std::optional<fs::path> resumed_checkpoint(const Config& config, const TrainOptions& options) {
+  if (options.resume == Resume::kNone) return std::nullopt;
+  if (options.resume == Resume::kAuto) return newest_checkpoint(checkpoint_folder(config));
+  const auto found = checkpoint_at(options.resume_path);
+  if (!found) {
+    std::error_code ignored;
+    const fs::path path = options.resume_path;
+    const bool is_there = fs::is_directory(path, ignored);
+    raise<ConfigError>("train: --resume {}: {}; {} in {}", path.string(),
+                       is_there ? "the folder holds no checkpoint" : "there is no such folder",
+                       steps_text(checkpoint_folder(config)), checkpoint_folder(config).string());
+  }
+  check_is_newest(*found, config);
+  return found;
+}
+
+std::optional<fs::path> loaded_checkpoint(const CheckpointConfig& config) {
+  if (config.load.empty()) return std::nullopt;
+  const auto found = checkpoint_at(config.load, config.load_step);
+  if (found || !config.load_is_required) return found;
+  raise<ConfigError>(
+      "train: {}: {}{}; correct the path, or begin from start weights without it "
+      "(exit_on_missing_checkpoint=false)",
+      config.load_where,
+      config.load_step ? fmt::format("no {} is there: ", step_folder_name(*config.load_step)) : "",
+      steps_text(config.load));
+}
+
+void check_states(const Checkpoint& checkpoint, const Config& config) {
+  const std::string& saved = checkpoint.index().optimizer;
+  const std::string_view wanted = optimizer_name(config.optimizer);
+  if (saved == wanted) return;
+  if (saved.empty())
+    raise<ConfigError>(
+        "train: {}: it holds weights only (it was saved with no_save_optim), so a run cannot go on "
+        "from it; begin a new one from its weights with load={} finetune=true",
+        checkpoint.folder().string(), checkpoint.folder().string());
+  raise<ConfigError>(
+      "train: {}: it holds states of {}, and the run steps with {}; keep the optimizer, or begin "
+      "with new states (load={} no_load_optim=true)",
+      checkpoint.folder().string(), saved, wanted, checkpoint.folder().string());
+}
+
+// Of the whole model, as one rank would have it.
+void check_parameters(const Checkpoint& checkpoint, const Config& config) {
+  const ModelPart model = build_model(config.model, {});
+  for (const auto& parameter : model.parameters) {
+    const auto found = checkpoint.index().tensors.find(parameter->name());
+    const std::vector<int64_t>& shape = parameter->spec().global_shape;
+    if (found == checkpoint.index().tensors.end())
+      raise<ConfigError>("train: {}: it has no {}, which the model of {} needs",
+                         checkpoint.folder().string(), parameter->name(), config.file);
+    if (found->second.shape != shape)
+      raise<ConfigError>("train: {}: {} has shape [{}] there and [{}] in the model of {}",
+                         checkpoint.folder().string(), parameter->name(),
+                         fmt::join(found->second.shape, ", "), fmt::join(shape, ", "), config.file);
+  }
+  for (const auto& [name, tensor] : checkpoint.index().tensors) {
+    const std::string parameter = name.substr(0, name.find('/'));
+    const bool is_known =
+        std::any_of(model.parameters.begin(), model.parameters.end(),
+                    [&](const auto& known) { return known->name() == parameter; });
+    if (!is_known)
+      raise<ConfigError>("train: {}: it has {}, which the model of {} does not have",
+                         checkpoint.folder().string(), parameter, config.file);
+  }
+}
+
+}  // namespace
+
+int64_t RunStart::iteration() const {
+  return checkpoint && restores.run ? checkpoint->index().run.iteration : 0;
+}
+
+fs::path checkpoint_folder(const Config& config) {
+  if (!config.checkpoint.save_directory.empty()) return config.checkpoint.save_directory;
+  return fs::path(config.run.directory) / "checkpoints";
+}
+
+RunStart find_start(const Config& config, const TrainOptions& options) {
+  RunStart start;
+  std::optional<fs::path> folder = resumed_checkpoint(config, options);
+  start.resumes = folder.has_value();
+  if (!folder) {
+    folder = loaded_checkpoint(config.checkpoint);
+    start.restores.run = !config.checkpoint.loads_weights_only;
+    start.restores.states =
+        !config.checkpoint.loads_weights_only && config.checkpoint.loads_optimizer;
+  }
+  if (!folder) return start;
+  start.checkpoint.emplace(*folder);
+  check_parameters(*start.checkpoint, config);
+  if (start.restores.states) check_states(*start.checkpoint, config);
+  start.checkpoint->check_sums();
+  return start;
+}
+
+}  // namespace sevenfold

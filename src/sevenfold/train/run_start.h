@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "sevenfold/checkpoint/checkpoint.h"
+#include "sevenfold/config/config.h"
+#include "sevenfold/train/rank_trainer.h"
+#include "sevenfold/train/train.h"
+
+namespace sevenfold {
+
+// What a run begins from.
+struct RunStart {
+  std::optional<Checkpoint> checkpoint;  // none: start weights
+  RestoreOptions restores;
+  // Goes on with the run that wrote it, in its folder or elsewhere: results up to that step stay.
+  bool resumes = false;
+
+  int64_t iteration() const;  // steps done
+};
+
+// Resuming (--resume, or the newest checkpoint of the run's folder) goes before `load`; then start
+// weights. Opens the checkpoint, reads all of it once and compares it with the model, so that a run
+// that cannot begin has written nothing. Throws ConfigError or DataError.
+RunStart find_start(const Config& config, const TrainOptions& options);
+
+// Where the checkpoints of the run are, whether it saves any or not.
+std::filesystem::path checkpoint_folder(const Config& config);
+
+}  // namespace sevenfold
