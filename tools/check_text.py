@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what no compiler does: ASCII sources, file names, open ends, links of the documentation.
+"""Checks what no compiler does: ASCII sources, file names, open ends, conflicts left by a merge, links of the
+documentation.
 
 Prints file:line and the rule; exit status 1 when anything is wrong.
 """
@@ -11,6 +12,7 @@ SOURCES = ("src", "tests", "cmake", "bench")
 SUFFIXES = {".h", ".cpp", ".cu", ".txt", ".cmake", ".py", ".sh"}
 VAGUE = re.compile(r"(^|_)(util|utils|helper|helpers|manager|misc|common|tmp|old|new|data2)(_|\.|$)")
 OPEN_END = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))")
+CONFLICT = re.compile(r"(<{7}|>{7}) ")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -28,12 +30,16 @@ def check_source(path):
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.isascii():
             yield number, "ascii: only ASCII in sources"
+        if CONFLICT.match(line.decode("utf-8", "replace")):
+            yield number, "conflict: two versions of the text stand one after the other"
         if OPEN_END.search(line.decode("utf-8", "replace")):
             yield number, "open end: name an issue, as in TODO(#12), or finish it"
 
 
-def check_links(root, path):
+def check_page(root, path):
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if CONFLICT.match(line):
+            yield number, "conflict: two versions of the text stand one after the other"
         for target in LINK.findall(line):
             if re.match(r"[a-z]+:", target) or target.startswith("#"):
                 continue
@@ -46,7 +52,7 @@ def check_tree(root):
     for path in files_of(root, SOURCES, SUFFIXES):
         found += [f"{path.relative_to(root)}:{number}: {rule}" for number, rule in check_source(path)]
     for path in [*root.glob("*.md"), *files_of(root, ["docs"], {".md"})]:
-        found += [f"{path.relative_to(root)}:{number}: {rule}" for number, rule in check_links(root, path)]
+        found += [f"{path.relative_to(root)}:{number}: {rule}" for number, rule in check_page(root, path)]
     return found
 
 

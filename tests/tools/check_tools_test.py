@@ -135,6 +135,13 @@ class CheckText(Tree):
         self.write("src/a.cpp", "// TO" + "DO later\n// TO" + "DO(#12) later\n")
         self.assert_one(TEXT.check_tree(self.root), "src/a.cpp:1", "open end")
 
+    def test_conflict_left_by_a_merge(self):
+        self.write("README.md", "a\n" + "<" * 7 + " HEAD\nb\n")
+        self.assert_one(TEXT.check_tree(self.root), "README.md:2", "conflict")
+        self.write("README.md", "")
+        self.write("src/a.cpp", ">" * 7 + " 1234567 (b)\n")
+        self.assert_one(TEXT.check_tree(self.root), "src/a.cpp:1", "conflict")
+
     def test_dead_link(self):
         self.write("docs/a.md", "[b](b.md) [web](https://x.org) [here](#part) [up](../README.md#map)\n")
         self.write("README.md", "")
