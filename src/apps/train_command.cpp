@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "apps/engine_commands.h"
 #include "apps/experiment_options.h"
@@ -23,10 +26,45 @@ struct TrainArguments {
   int64_t check_replicas = 0;
 };
 
+namespace fs = std::filesystem;
+
+// "step-00000100, step-00000200": the last folders in `folder` by name, and how many more.
+std::string folders_in(const fs::path& folder) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> names;
+  std::error_code ignored;  // what cannot be read is not listed
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.is_directory(ignored)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  const size_t others = names.size() - std::min(names.size(), kMost);
+  names.erase(names.begin(), names.begin() + static_cast<int64_t>(others));
+  if (names.empty()) return "no folder";
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
+void check_resume_path(const std::string& text) {
+  constexpr const char* kWayOut = "use auto, none or the folder of a checkpoint";
+  std::error_code error;
+  const fs::file_status status = fs::status(text, error);
+  if (fs::is_directory(status)) return;
+  if (fs::exists(status))
+    raise<ConfigError>("train: --resume {}: this is a file; {}", text, kWayOut);
+  const fs::path path = text;
+  const fs::path folder = (path.has_filename() ? path : path.parent_path()).parent_path();
+  const fs::path parent = folder.empty() ? "." : folder;
+  if (!fs::is_directory(parent, error))
+    raise<ConfigError>("train: --resume {}: there is no such folder, nor {}; {}", text,
+                       parent.string(), kWayOut);
+  raise<ConfigError>("train: --resume {}: there is no such folder; beside it: {}; {}", text,
+                     folders_in(parent), kWayOut);
+}
+
 Resume parse_resume(const std::string& text) {
   if (text == "auto") return Resume::kAuto;
   if (text == "none") return Resume::kNone;
-  raise<ConfigError>("train: --resume {}: checkpoints are not there yet; use auto or none", text);
+  check_resume_path(text);
+  return Resume::kPath;
 }
 
 // What to do after training: prove the layout, on two ranks at least.
@@ -59,7 +97,11 @@ void add_train_command(CLI::App& app, int& exit_code) {
                       "init or hot: which start weights");
   command->add_option("--out", arguments->experiment.load.directory, "Output directory")
       ->type_name("DIR");
-  command->add_option("--resume", arguments->resume, "auto or none (DIR must then be empty)");
+  command
+      ->add_option("--resume", arguments->resume,
+                   "auto: from the newest checkpoint in DIR; PATH: from that one, or the newest in "
+                   "it; none: DIR must be empty")
+      ->type_name("auto|PATH|none");
   cli::add_whole_number(*command, "--threads-per-rank", arguments->threads_per_rank, {0, 1024},
                         "0 (the default): cores / ranks");
   cli::add_positive_number(*command, "--peak-tflops", arguments->peak_tflops,
@@ -78,6 +120,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
       config.run.tensorboard_directory = config.run.directory + "/tensorboard";
     const TrainOutcome outcome =
         train(config, {.resume = resume,
+                       .resume_path = resume == Resume::kPath ? arguments->resume : "",
                        .threads_per_rank = arguments->threads_per_rank,
                        .peak_tflops = arguments->peak_tflops,
                        .check_replicas_interval = arguments->check_replicas,

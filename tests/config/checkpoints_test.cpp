@@ -59,6 +59,7 @@ TEST(Checkpoints, AreNeitherSavedNorLoadedByThemselves) {
 TEST(Checkpoints, GoToTheRunsOwnFolderAsInPrimus) {
   const Config config = megatron({"save=/elsewhere"});
   EXPECT_EQ(config.checkpoint.save_directory, kRun + "/checkpoints");
+  EXPECT_THAT(config.unsupported, ElementsAre());
   EXPECT_EQ(config.checkpoint.interval, 1000);
   EXPECT_TRUE(config.checkpoint.saves_last);
   EXPECT_TRUE(config.checkpoint.saves_optimizer);
@@ -112,6 +113,7 @@ TEST(Checkpoints, AreLoadedAsTheKeysSay) {
     EXPECT_EQ(checkpoint.loads_optimizer, optimizer) << words.back();
     EXPECT_EQ(checkpoint.load_is_required, required) << words.back();
     EXPECT_EQ(checkpoint.save_directory, "") << "loading does not save";
+    EXPECT_THAT(megatron(words).unsupported, ElementsAre());
   }
 }
 
@@ -244,6 +246,7 @@ TEST(TorchTitanCheckpoints, AreSavedAndKeptAsTheKeysSay) {
   expected.interval = 500;
   expected.keep_latest = 10;
   expect_same(plain.checkpoint, expected);
+  EXPECT_THAT(plain.unsupported, ElementsAre());
   EXPECT_THAT(plain.notices, Not(Contains(Field(&Notice::text, HasSubstr("checkpoint")))));
   expected.save_directory = kRun + "/kept";
   expected.interval = 20;
@@ -257,7 +260,13 @@ TEST(TorchTitanCheckpoints, AreSavedAndKeptAsTheKeysSay) {
                      "sevenfold.checkpoint_folder=mine"})
                   .checkpoint,
               expected);
-  EXPECT_EQ(titan({"checkpoint.load_only=true"}).checkpoint.save_directory, "");
+  const Config loading = titan({"checkpoint.load_only=true"});
+  EXPECT_EQ(loading.checkpoint.save_directory, "");
+  EXPECT_THAT(loading.notices,
+              Contains(Field(&Notice::text,
+                             "override checkpoint.load_only=true: nothing is saved, and the run "
+                             "begins anew unless --resume or checkpoint.initial_load_path names a "
+                             "checkpoint")));
 }
 
 TEST(TorchTitanCheckpoints, AreLoadedAsTheKeysSay) {

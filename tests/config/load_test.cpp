@@ -219,24 +219,16 @@ TEST(Sharding, SaysWhenWeightsAreGatheredAndInHowManySets) {
 TEST(LoadConfig, RefusesWhatIsNotThereYet) {
   for (const char* word :
        {"num_experts=4", "context_parallel_size=2", "position_embedding_type=relative",
-        "optimizer=muon", "save=x", "load=x", "pretrained_checkpoint=x", "qk_l2_norm=true",
-        "window_size=[4, 0]", "use_sink_attention=true", "attn_logit_softcapping=30.0",
-        "fp8=hybrid", "decoupled_lr=0.1", "decrease_batch_size_if_needed=true",
-        "dataloader_type=external", "mtp_num_layers=1", "lora.enabled=true", "stage=sft"}) {
+        "optimizer=muon", "qk_l2_norm=true", "window_size=[4, 0]", "use_sink_attention=true",
+        "attn_logit_softcapping=30.0", "fp8=hybrid", "decoupled_lr=0.1",
+        "decrease_batch_size_if_needed=true", "dataloader_type=external", "mtp_num_layers=1",
+        "lora.enabled=true", "stage=sft"}) {
     const std::string key = std::string(word).substr(0, std::string(word).find_first_of("=."));
     const Config config = load_text(small_llama(), {word});
     EXPECT_TRUE(refuses(config, key)) << word;
     EXPECT_EQ(config.unsupported.size(), 1u) << word;
     EXPECT_THAT(config.unsupported[0].text, HasSubstr("config: ")) << word;
   }
-}
-
-TEST(LoadConfig, RefusesCheckpointsByTheUsersOwnKeys) {
-  const Config config = load_text(small_llama(), {"load=/x", "save=/y"});
-  ASSERT_EQ(config.unsupported.size(), 1u);
-  EXPECT_EQ(config.unsupported[0].text,
-            "config: override save=/y and override load=/x: checkpoints are not supported yet; use "
-            "save=null load=null");
 }
 
 TEST(LoadConfig, AcceptsNeutralValuesOfWhatIsNotThereYet) {

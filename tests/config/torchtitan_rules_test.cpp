@@ -165,7 +165,6 @@ TEST(TorchTitanRules, TellTypesAndMissingValues) {
 // What changes the result and is not there is refused by train and verify, in the user's words.
 TEST(TorchTitanRules, RefuseToTrainWhatIsNotThere) {
   const std::pair<Words, const char*> cases[] = {
-      {{"checkpoint.enable=true"}, "checkpoint.enable=true: checkpoints"},
       {{"validation.enable=true"}, "validation.enable=true: validation"},
       {{"training.dtype=bfloat16"}, "training.dtype=bfloat16: master weights"},
       {{"training.enable_cpu_offload=true"}, "training.enable_cpu_offload=true"},

@@ -117,6 +117,32 @@ class ProgramTest(unittest.TestCase):
         result = self.run_program("verify", titan)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
+    def losses(self, out):
+        """Of the steps in metrics.jsonl, by iteration."""
+        lines = [json.loads(line) for line in (self.folder / out / "metrics.jsonl").read_text().splitlines()]
+        return [(line["iteration"], line["loss"]) for line in lines if "loss" in line]
+
+    def train_to(self, steps, out, *words):
+        file = self.experiment({"save": "yes", "save_interval": 2, "optimizer": "adam", "lr": 0.01})
+        result = self.run_program("train", file, f"train_iters={steps}", "--ranks", "2", "--out", out, *words)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def test_goes_on_from_the_newest_checkpoint_and_from_one_that_is_named(self):
+        self.train_to(5, "whole")
+        whole = self.losses("whole")
+        self.assertEqual([iteration for iteration, _ in whole], [1, 2, 3, 4, 5])
+        kept = sorted(path.name for path in (self.folder / "whole/checkpoints").iterdir())
+        self.assertEqual(kept, ["latest", "step-00000002", "step-00000004", "step-00000005"])
+        self.train_to(3, "parts", "--tensorboard")
+        self.train_to(5, "parts", "--tensorboard")
+        self.assertEqual(self.losses("parts"), whole)
+        self.assertEqual(len(list((self.folder / "parts/tensorboard").iterdir())), 2)
+        self.train_to(5, "beside", "--resume", "whole/checkpoints/step-00000002")
+        self.assertEqual(self.losses("beside"), whole[2:])
+        self.train_to(6, "beside", "--resume", "whole/checkpoints")  # the newest there is of step 5
+        self.assertEqual([iteration for iteration, _ in self.losses("beside")], [3, 4, 5, 6])
+
     def test_verifies_a_layout_as_text_and_json(self):
         result = self.run_program("verify", self.experiment(), "--ranks", "4")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -368,6 +394,26 @@ class ProgramTest(unittest.TestCase):
         (taken / "metrics.jsonl").write_text("{}\n")
         self.assert_refused(["train", self.experiment(), "--out", str(taken), "--resume", "none"], "--resume")
         self.assertEqual((taken / "metrics.jsonl").read_text(), "{}\n")
+
+    def test_refuses_to_resume_from_what_is_not_there(self):
+        way_out = "; use auto, none or the folder of a checkpoint"
+        steps = self.folder / "kept"
+        for step in range(100, 900, 100):
+            (steps / f"step-{step:08d}").mkdir(parents=True)
+        (steps / "latest").write_text("step-00000800")
+        file = self.experiment()
+        line = self.assert_refused(["train", file, "--resume", "kept/step-00000150/"])
+        self.assertEqual(line, "train: --resume kept/step-00000150/: there is no such folder; beside it: "
+                         "step-00000300, step-00000400, step-00000500, step-00000600, step-00000700, step-00000800 "
+                         "and 2 more" + way_out)
+        line = self.assert_refused(["train", file, "--resume", "kept/step-00000100/more"])
+        self.assertEqual(line, "train: --resume kept/step-00000100/more: there is no such folder; beside it: no "
+                         "folder" + way_out)
+        line = self.assert_refused(["train", file, "--resume", "gone/checkpoints/step-00000100"])
+        self.assertEqual(line, "train: --resume gone/checkpoints/step-00000100: there is no such folder, nor "
+                         "gone/checkpoints" + way_out)
+        line = self.assert_refused(["train", file, "--resume", "kept/latest"])
+        self.assertEqual(line, "train: --resume kept/latest: this is a file" + way_out)
 
     def test_verifies_whatever_the_file_says_of_checkpoints(self):
         file = self.experiment({"save": "kept", "load": str(self.folder / "nowhere"), "finetune": False,

@@ -89,7 +89,6 @@ void check_rules(Parameters& parameters, const SevenfoldBlock& block, const Conf
 void resolve(Config& config, const Experiment& experiment, Parameters& parameters,
              const SevenfoldBlock& block, const LoadOptions& options) {
   const std::string directory = run_directory(experiment, options);
-  refuse_checkpoints(parameters);
   apply_fix_ups(parameters, block, directory);
   config.run = resolve_run(parameters, block, options, directory);
   config.mesh = resolve_layout(parameters, block, options);

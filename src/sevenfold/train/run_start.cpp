@@ -74,8 +74,7 @@ std::optional<fs::path> loaded_checkpoint(const CheckpointConfig& config) {
   const auto found = checkpoint_at(config.load, config.load_step);
   if (found || !config.load_is_required) return found;
   raise<ConfigError>(
-      "train: {}: {}{}; correct the path, or begin from start weights without it "
-      "(exit_on_missing_checkpoint=false)",
+      "train: {}: {}{}; correct the path, or leave the key out to begin from start weights",
       config.load_where,
       config.load_step ? fmt::format("no {} is there: ", step_folder_name(*config.load_step)) : "",
       steps_text(config.load));

@@ -70,9 +70,6 @@ DataConfig resolve_data(Parameters& parameters, const SevenfoldBlock& block,
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
                       const LoadOptions& options, const std::string& directory);
 
-// Before the fix-ups, which put the run's own folder in the place of what the user wrote.
-void refuse_checkpoints(Parameters& parameters);
-
 // Steps and samples of the run, from train_iters or train_samples. Gives the samples.
 int64_t resolve_run_length(Parameters& parameters, const BatchConfig& batch, RunConfig& run);
 

@@ -142,21 +142,6 @@ void resolve_ends(const Parameters& parameters, RunConfig& run) {
 
 }  // namespace
 
-void refuse_checkpoints(Parameters& parameters) {
-  std::string places;
-  std::string way_out;
-  const char* first = nullptr;
-  for (const char* key : {"save", "load", "pretrained_checkpoint"}) {
-    if (parameters.is_null(key)) continue;
-    if (first == nullptr) first = key;
-    places += (places.empty() ? "" : " and ") + parameters.where(key);
-    way_out += fmt::format(" {}=null", key);
-  }
-  if (first == nullptr) return;
-  parameters.unsupported(
-      first, fmt::format("config: {}: checkpoints are not supported yet; use{}", places, way_out));
-}
-
 RunConfig resolve_run(Parameters& parameters, const SevenfoldBlock& block,
                       const LoadOptions& options, const std::string& directory) {
   RunConfig run;

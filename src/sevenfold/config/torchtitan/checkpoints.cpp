@@ -7,6 +7,7 @@ constexpr const char* kEnable = "checkpoint.enable";
 constexpr const char* kFolder = "checkpoint.folder";
 constexpr const char* kInterval = "checkpoint.interval";
 constexpr const char* kKeep = "checkpoint.keep_latest_k";
+constexpr const char* kLoadOnly = "checkpoint.load_only";
 constexpr const char* kPath = "checkpoint.initial_load_path";
 constexpr const char* kWeightsOnly = "checkpoint.initial_load_model_only";
 constexpr const char* kStep = "checkpoint.load_step";
@@ -46,7 +47,11 @@ bool is_empty(const Value& value) {
 
 void translate_saving(Draft& draft) {
   Parameters& own = draft.own;
-  if (own.boolean("checkpoint.load_only")) return;
+  if (own.boolean(kLoadOnly))
+    return own.notice(
+        fmt::format("{}: nothing is saved, and the run begins anew unless --resume or {} names a "
+                    "checkpoint",
+                    own.where(kLoadOnly), kPath));
   refuse_flag(own, "save", "checkpoint.last_save_in_hf", "checkpoints in Hugging Face form are");
   refuse_flag(own, "save", "checkpoint.enable_first_step_checkpoint",
               "a checkpoint after the first step is");
