@@ -27,10 +27,9 @@ Json to_json(const PeakMemory& memory) {
   return json;
 }
 
-// A line of a step or a validation up to `iteration`.
-bool stays(const std::string& line, int64_t iteration) {
+bool is_line_up_to(int64_t iteration, const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.contains("test_loss")) return false;
+  if (!json.is_object()) return false;
   const auto of = json.find("iteration");
   return of != json.end() && of->is_number_integer() && of->get<int64_t>() <= iteration;
 }
@@ -40,7 +39,7 @@ std::string lines_up_to(int64_t iteration, const std::filesystem::path& path) {
   std::string text;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
-    if (stays(line, iteration)) text += line + '\n';
+    if (is_line_up_to(iteration, line)) text += line + '\n';
   if (file.bad() || (!file.is_open() && std::filesystem::exists(path)))
     raise<Error>("train: cannot read {}: {}", path.string(), last_system_error());
   return text;

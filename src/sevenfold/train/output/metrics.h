@@ -60,8 +60,8 @@ std::string to_json_line(const EvaluationMetrics& metrics);
 class MetricsWriter {
  public:
   // continues_after: the iteration that the run goes on from. 0: it starts anew, and replaces the
-  // file. Else the lines of steps and validations up to that iteration stay: those behind it will
-  // be written again, as will that of the test set, and a line that a killed run left torn goes.
+  // file. Else its lines up to that iteration stay: those behind it will be written again, and what
+  // a killed run left torn goes.
   // Throws Error with the path and the system's reason; so does write().
   explicit MetricsWriter(std::filesystem::path path, int64_t continues_after = 0);
 
