@@ -93,6 +93,7 @@ class ProgramTest(unittest.TestCase):
                 "training": {"mock_data": False, "dataset_path": str(self.folder / "tokens"), "seq_len": 32,
                              "local_batch_size": 4, "steps": 4},
                 "lr_scheduler": {"warmup_steps": 2}, "metrics": {"log_freq": 1},
+                "checkpoint": {"enable": True, "folder": "kept", "interval": 1, "keep_latest_k": 2},
                 "parallelism": {"pipeline_parallel_degree": 2, "pipeline_parallel_schedule": "ZBVZeroBubble"}}
         module = {"framework": "torchtitan", "config": "pre_trainer.yaml", "model": "llama3.1_8B.yaml",
                   "overrides": keys}
@@ -111,6 +112,8 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             lines = (self.folder / out / "metrics.jsonl").read_text().splitlines()
             rows[name] = [(row["loss"], row["grad_norm"], row["lr"]) for row in map(json.loads, lines)]
+            self.assertEqual(sorted(path.name for path in (self.folder / out / "kept").iterdir()),
+                             ["latest", "step-00000003", "step-00000004"])
         self.assertEqual(rows[titan], rows[str(twin)])
         # Up to the rate in two steps, then down in a line to a half of it before the last step's end.
         self.assertEqual([round(lr, 10) for _, _, lr in rows[titan]], [4e-4, 8e-4, 8e-4, 4e-4])
