@@ -144,8 +144,9 @@ TEST_F(Resume, TakesACheckpointByItsPath) {
   EXPECT_EQ(lines[1], straight[6]);
   EXPECT_EQ(lines[2], straight[7]);
   use_folder("run");
-  EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = from}),
-              HasSubstr("holds newer checkpoints, up to step-00000006"));
+  for (const std::string& path : {from.string(), from.string() + "/"})
+    EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = path}),
+                HasSubstr("holds newer checkpoints, up to step-00000006"));
   EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = directory_ / "none"}),
               HasSubstr("there is no such folder; there are 3 checkpoints, step-00000002 to"));
 }

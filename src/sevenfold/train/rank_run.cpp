@@ -117,7 +117,7 @@ bool validates_after(int64_t iteration, StopReason stop, const RunConfig& run) {
          iteration % run.eval_interval == 0;
 }
 
-void save_checkpoint(const RankTrainer& trainer, RankContext& rank, Run& run) {
+void save_run(const RankTrainer& trainer, RankContext& rank, Run& run) {
   const SavedCheckpoint saved = save(trainer, run.config, rank);
   if (rank.rank != 0) return;
   run.log.print(fmt::format("saved {} ({} in {:.1f} s)", saved.folder.string(),
@@ -200,7 +200,7 @@ void train_rank(RankContext& rank, Run& run) {
     const int64_t iteration = trainer.position().iteration;
     if (run.data.valid && validates_after(iteration, stop, run.config.run))
       validate(trainer, rank, run);
-    if (saves_after(iteration, stop, run.config)) save_checkpoint(trainer, rank, run);
+    if (saves_after(iteration, stop, run.config)) save_run(trainer, rank, run);
   }
   if (stop == StopReason::kNone) test(trainer, rank, run);
   report_memory(rank, run);

@@ -19,17 +19,25 @@ namespace fs = std::filesystem;
 std::string steps_text(const fs::path& folder) {
   const std::vector<int64_t> steps = steps_in(folder);
   if (steps.empty()) return "no checkpoints are there";
+  if (steps.size() == 1) return fmt::format("the only one is {}", step_folder_name(steps.front()));
   return fmt::format("there are {} checkpoints, {} to {}", steps.size(),
                      step_folder_name(steps.front()), step_folder_name(steps.back()));
 }
 
 bool is_checkpoint(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path / "index.json", ignored) || step_of_folder(path.lexically_normal());
+  return fs::exists(path / "index.json", ignored) || step_of_folder(path);
+}
+
+// "step-00000004/" as "step-00000004", whose name can be read.
+fs::path without_last_slash(const fs::path& path) {
+  const fs::path normal = path.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
 }
 
 // path: a checkpoint or a folder of them. step: which of a folder; else the newest.
-std::optional<fs::path> checkpoint_at(const fs::path& path, std::optional<int64_t> step = {}) {
+std::optional<fs::path> checkpoint_at(const fs::path& asked, std::optional<int64_t> step = {}) {
+  const fs::path path = without_last_slash(asked);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return std::nullopt;
   if (is_checkpoint(path)) return path;
@@ -43,7 +51,7 @@ void check_is_newest(const fs::path& checkpoint, const Config& config) {
   std::error_code ignored;
   const fs::path folder = checkpoint_folder(config);
   const std::vector<int64_t> steps = steps_in(folder);
-  const auto step = step_of_folder(checkpoint.lexically_normal());
+  const auto step = step_of_folder(checkpoint);
   if (!step || steps.empty() || steps.back() <= *step) return;
   if (!fs::equivalent(checkpoint, folder / step_folder_name(*step), ignored)) return;
   raise<ConfigError>(
