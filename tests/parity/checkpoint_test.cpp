@@ -167,6 +167,10 @@ json tensor_keys(int64_t tp) {
 
 const json kPipeline = {{"pipeline_model_parallel_size", 2}};
 const json kInterleaved = with(kPipeline, {{"num_layers_per_virtual_pipeline_stage", 1}});
+// Two pipeline ranks with the same stages, both with a tied table, and two shards of each.
+const json kTwins =
+    with(with(kPipeline, zero_keys(1)),
+         {{"pp_algorithm", "dualpipe"}, {"untie_embeddings_and_output_weights", false}});
 const json kHalfMeans = {{"initial_loss_scale", 65536},
                          {"loss_scale_window", 2},
                          {"use_precision_aware_optimizer", true},
@@ -203,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
                with(zero_keys(1), {{"overlap_grad_reduce", true}, {"overlap_param_gather", true}}),
                "bf16"},
         Layout{"tp2_sp_bf16", 2, tensor_keys(2), "bf16"}, Layout{"pp2", 2, kPipeline, "fp32"},
-        Layout{"pp2_vpp2", 2, kInterleaved, "fp32"},
+        Layout{"pp2_vpp2", 2, kInterleaved, "fp32"}, Layout{"twins_tied", 4, kTwins, "bf16"},
         Layout{"pp2_ahead", 2, with(kPipeline, {{"enable_optimizer_post_validation", true}}),
                "fp32"},
         Layout{"fp16_means", 4, with(zero_keys(1), kHalfMeans), "fp16"},
@@ -234,7 +238,10 @@ TEST_P(Moved, GoesOnAsOneRankDoes) {
   expect_same(last(one.steps, 3), second.steps, 1e-9);
   EXPECT_EQ(difference(one.checkpoint, second.checkpoint, 1e-9), "");
   EXPECT_EQ(counts_of(one.checkpoint), counts_of(second.checkpoint));
-  EXPECT_EQ(tensors_of(second.checkpoint).at("lm_head.weight").size(0), 101);
+  const auto tensors = tensors_of(second.checkpoint);
+  EXPECT_EQ(tensors.at("model.embed_tokens.weight").size(0), 101);
+  EXPECT_EQ(tensors.contains("lm_head.weight"),
+            !move.model.contains("untie_embeddings_and_output_weights"));
 }
 
 const Layout kOne = {"one"};
@@ -245,19 +252,20 @@ const Layout kZero3Of5 = {"zero3_of_5", 5, zero_keys(3)};
 const Layout kTp2Zero3 = {"tp2_zero3", 8, with(zero_keys(3), tensor_keys(2))};
 // Batches that 3, 4, 5 and 8 ranks share.
 const json kBatch40 = {{"global_batch_size", 40}};
+const json kTied = {{"untie_embeddings_and_output_weights", false}};
 const json kBatch12 = {{"global_batch_size", 12}};
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Moved,
-    ::testing::Values(Move{kZero3Of8, kZero3Of5, kBatch40}, Move{kTp2Zero3, kZero3Of5, kBatch40},
-                      Move{kZero3Of5, kTp2Zero3, kBatch40}, Move{kTp2Zero1, kOne},
-                      Move{kTp2Zero1, kTp4},
-                      Move{kTp2Zero1, {"pp4", 4, {{"pipeline_model_parallel_size", 4}}}},
-                      Move{kTp2Zero1, {"pp2_vpp2", 2, kInterleaved}},
-                      Move{kTp2Zero1, {"zero3_of_3", 3, zero_keys(3)}, kBatch12},
-                      Move{kTp4, kOne, {{"num_query_groups", 1}}},
-                      Move{kTp4, {"tp2", 2, tensor_keys(2)}},
-                      Move{{"zero2_two_sets", 4, zero_keys(2, 2)}, {"pp2", 2, kPipeline}}),
+    ::testing::Values(
+        Move{kZero3Of8, kZero3Of5, kBatch40}, Move{kTp2Zero3, kZero3Of5, kBatch40},
+        Move{kZero3Of5, kTp2Zero3, kBatch40}, Move{kTp2Zero1, kOne}, Move{kTp2Zero1, kTp4},
+        Move{kTp2Zero1, {"pp4", 4, {{"pipeline_model_parallel_size", 4}}}},
+        Move{kTp2Zero1, {"pp2_vpp2", 2, kInterleaved}},
+        Move{kTp2Zero1, {"zero3_of_3", 3, zero_keys(3)}, kBatch12},
+        Move{kTp4, kOne, {{"num_query_groups", 1}}}, Move{{"twins", 4, kTwins}, kTp4, kTied},
+        Move{kTp2Zero3, {"twins", 4, kTwins}, kTied}, Move{kTp4, {"tp2", 2, tensor_keys(2)}},
+        Move{{"zero2_two_sets", 4, zero_keys(2, 2)}, {"pp2", 2, kPipeline}}),
     [](const auto& instance) {
       return instance.param.from.name + "_to_" + instance.param.to.name;
     });
