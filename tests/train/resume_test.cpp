@@ -10,6 +10,7 @@
 #include "sevenfold/checkpoint/folder.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/dist/allocator.h"
+#include "sevenfold/train/run_start.h"
 #include "sevenfold/train/train.h"
 #include "train/experiments.h"
 
@@ -115,6 +116,22 @@ TEST_F(Resume, BeginsAnewWithoutCheckpoints) {
   EXPECT_FALSE(fs::exists(config_.run.directory + "/checkpoints"));
   train_to(3);
   EXPECT_EQ(results().size(), 4U);
+}
+
+TEST_F(Resume, SaysWhatIsOtherThanBefore) {
+  train_to(2);
+  EXPECT_EQ(find_start(config_, {}).notice, "");
+  const std::string yaml = config_.resolved_yaml;
+  const auto with = [&](const std::string& line, const std::string& by) {
+    config_.resolved_yaml = yaml;
+    const size_t at = yaml.find(line);
+    EXPECT_NE(at, std::string::npos) << yaml;
+    config_.resolved_yaml.replace(at, line.size(), by);
+    return find_start(config_, {}).notice;
+  };
+  EXPECT_THAT(with(" lr: 0.003", " lr: 0.001"),
+              HasSubstr("step-00000002 was saved with other values: lr=0.001 (was 0.003)"));
+  EXPECT_EQ(with("exp_name: \"m0\"", "exp_name: \"m1\""), "") << "a run may have another name";
 }
 
 TEST_F(Resume, RefusesDamageAndLeavesTheFolderAsItIs) {

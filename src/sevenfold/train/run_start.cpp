@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sevenfold/checkpoint/folder.h"
+#include "sevenfold/config/changed_values.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/model/model.h"
 #include "sevenfold/train/saving.h"
@@ -128,6 +129,19 @@ void check_parameters(const Checkpoint& checkpoint, const Config& config) {
   }
 }
 
+// A run may go on with other values; that they are meant is for the user to say.
+std::string changes_notice(const Checkpoint& checkpoint, const Config& config) {
+  constexpr size_t kMostShown = 12;
+  const auto changes = changed_values(checkpoint.index().configuration, config.resolved_yaml);
+  std::string text;
+  for (size_t i = 0; i < changes.size() && i < kMostShown; ++i)
+    text += fmt::format("{}{}={} (was {})", i == 0 ? "" : ", ", changes[i].key, changes[i].now,
+                        changes[i].before);
+  if (changes.size() > kMostShown) text += fmt::format(" and {} more", changes.size() - kMostShown);
+  if (text.empty()) return text;
+  return fmt::format("{} was saved with other values: {}", checkpoint.folder().string(), text);
+}
+
 }  // namespace
 
 int64_t RunStart::iteration() const {
@@ -154,6 +168,7 @@ RunStart find_start(const Config& config, const TrainOptions& options) {
   check_parameters(*start.checkpoint, config);
   if (start.restores.states) check_states(*start.checkpoint, config);
   start.checkpoint->check_sums();
+  if (start.restores.run) start.notice = changes_notice(*start.checkpoint, config);
   return start;
 }
 

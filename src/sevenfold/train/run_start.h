@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <string>
 
 #include "sevenfold/checkpoint/checkpoint.h"
 #include "sevenfold/config/config.h"
@@ -15,6 +17,7 @@ struct RunStart {
   RestoreOptions restores;
   // Goes on with the run that wrote it, in its folder or elsewhere: results up to that step stay.
   bool resumes = false;
+  std::string notice;  // what the run that goes on does otherwise than before; empty: nothing
 
   int64_t iteration() const;  // steps done
 };

@@ -64,6 +64,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   TrainOutcome outcome;
   outcome.bigram_cross_entropy = bigram_baseline(config, data);
   RunStart start = find_start(config, options);
+  if (!start.notice.empty()) fmt::print("notice: {}\n", start.notice);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
   if (!start.resumes) directory.remove_earlier_results();
   directory.write_resolved_config(config.resolved_yaml);
