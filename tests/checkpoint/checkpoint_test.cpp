@@ -3,10 +3,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "sevenfold/checkpoint/save.h"
 #include "sevenfold/core/error.h"
@@ -206,18 +208,47 @@ TEST_F(DamagedCheckpoint, IsRefusedNamingTheFile) {
   EXPECT_THAT(sentence(), HasSubstr("index.json: no such file"));
 }
 
+// Any other character in it is either seen or means the same.
+TEST_F(DamagedCheckpoint, HasAnIndexThatIsSealed) {
+  const std::string path = folder_ / "index.json";
+  const std::string whole = testing::read_text(path);
+  int64_t harmless = 0;
+  for (size_t at = 0; at < whole.size(); at += 3) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    testing::write_text(path, flipped);
+    const std::string found = sentence();
+    harmless += found == "whole" ? 1 : 0;
+    EXPECT_TRUE(found == "whole" || found.find("index.json: damaged") != std::string::npos ||
+                found.find("reads format 1") != std::string::npos)
+        << found << " at " << at;
+  }
+  EXPECT_EQ(harmless, 0);
+}
+
+// One that somebody else wrote, with the right checksum.
 TEST_F(DamagedCheckpoint, HasAnIndexThatIsNotTrusted) {
   const std::string whole = testing::read_text(folder_ / "index.json");
   const auto with = [&](const std::string& part, const std::string& by) {
     testing::write_text(folder_ / "index.json", whole);
     replace("index.json", part, by);
+    auto json = nlohmann::ordered_json::parse(testing::read_text(folder_ / "index.json"));
+    json.erase("xxh3");
+    const std::string text = json.dump();
+    json["xxh3"] = fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+    testing::write_text(folder_ / "index.json", json.dump());
     return sentence();
   };
+  EXPECT_EQ(with("\"adamw\"", "\"sgd\""), "whole");
   EXPECT_THAT(with("\"format\": 1", "\"format\": 2"), HasSubstr("reads format 1"));
   EXPECT_THAT(with("\"shape\"", "\"shap\""), HasSubstr("index.json: damaged"));
   EXPECT_THAT(with("\"F64\"", "\"F32\""), HasSubstr("does not hold the piece of"));
   EXPECT_THAT(with("\"F64\"", "\"F1\""), HasSubstr("element type"));
   EXPECT_THAT(with("\"xxh3\": \"", "\"xxh3\": \"z"), HasSubstr("damaged"));
+  EXPECT_THAT(with("\"offsets\": [\n      0", "\"offsets\": [\n      -1"),
+              HasSubstr("lies outside its shape"));
+  EXPECT_THAT(with("\"rank-00000.safetensors\"", "\"rank-00007.safetensors\""),
+              HasSubstr("rank-00007.safetensors"));
   testing::write_text(folder_ / "index.json", whole.substr(0, whole.size() / 2));
   EXPECT_THAT(sentence(), HasSubstr("index.json: damaged"));
 }

@@ -1,5 +1,7 @@
 #include "sevenfold/checkpoint/index.h"
 
+#include <xxhash.h>
+
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -85,6 +87,14 @@ std::map<std::string, StoredTensor> tensors_of(const Json& json) {
   return tensors;
 }
 
+// Of everything else in the index, as written without white space.
+constexpr const char* kHash = "xxh3";
+std::string hash_of(Json json) {
+  json.erase(kHash);
+  const std::string text = json.dump();
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
+
 CheckpointIndex index_of(const Json& json) {
   CheckpointIndex index;
   index.run = run_of(json.at("run"));
@@ -101,11 +111,12 @@ std::string state_name(const std::string& parameter, std::string_view state) {
 }
 
 std::string to_json(const CheckpointIndex& index) {
-  const Json json = {{"format", kFormat},
-                     {"run", json_of(index.run)},
-                     {"optimizer", index.optimizer},
-                     {"configuration", index.configuration},
-                     {"tensors", json_of(index.tensors)}};
+  Json json = {{"format", kFormat},
+               {"run", json_of(index.run)},
+               {"optimizer", index.optimizer},
+               {"configuration", index.configuration},
+               {"tensors", json_of(index.tensors)}};
+  json[kHash] = hash_of(json);
   return json.dump(1) + '\n';
 }
 
@@ -123,6 +134,8 @@ CheckpointIndex read_index(const std::filesystem::path& path) {
     if (format != kFormat)
       raise<DataError>("checkpoint: {}: format {}; this program reads format {}", path.string(),
                        format, kFormat);
+    if (json.at(kHash) != hash_of(json))
+      raise<DataError>("checkpoint: {}: damaged (its checksum is another)", path.string());
     return index_of(json);
   } catch (const Json::exception& error) {
     raise<DataError>("checkpoint: {}: damaged ({})", path.string(), error.what());
