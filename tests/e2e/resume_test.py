@@ -35,6 +35,10 @@ class ResumeTest(ProgramCase):
     def checkpoint(self, out, step):
         return self.folder / out / "checkpoints" / f"step-{step:08}"
 
+    def newest(self, out):
+        """Name of the last checkpoint of the run, or of the one that is being written."""
+        return max((path.name for path in (self.folder / out / "checkpoints").glob("step-*")), default="")
+
     def assert_same_files(self, left, right):
         """But for the configuration, which names the run's folder."""
         self.assertEqual(sorted(path.name for path in left.iterdir()), sorted(path.name for path in right.iterdir()))
@@ -46,21 +50,28 @@ class ResumeTest(ProgramCase):
             self.assertEqual(indices[0][key], indices[1][key])
 
     def test_runs_killed_at_any_moment_end_as_one_that_was_not(self):
-        file = self.experiment({**SAVING, "train_iters": 40})
+        steps = 10 + 4 * KILLS
+        file = self.experiment({**SAVING, "train_iters": steps})
         self.assertEqual(self.train(file, "straight").returncode, 0)
         chance = random.Random(26)
+        killed = 0
         for kill in range(KILLS):
             process = self.start(file, "killed")
-            time.sleep(chance.uniform(0.0, 1.5))
+            before = self.newest("killed")
+            while process.poll() is None and self.newest("killed") == before:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0.0, 0.12))  # some steps, each with a save
             process.kill()
             error = process.communicate()[1]
             self.assertIn(process.returncode, (0, -signal.SIGKILL), f"kill {kill}: {error}")
+            killed += process.returncode != 0
+        self.assertGreater(killed, 0)
         result = self.train(file, "killed")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.results("killed"), self.results("straight"))
-        self.assert_same_files(self.checkpoint("killed", 40), self.checkpoint("straight", 40))
+        self.assert_same_files(self.checkpoint("killed", steps), self.checkpoint("straight", steps))
         names = sorted(path.name for path in (self.folder / "killed/checkpoints").iterdir())
-        self.assertEqual(names, ["latest"] + [f"step-{step:08}" for step in range(1, 41)])
+        self.assertEqual(names, ["latest"] + [f"step-{step:08}" for step in range(1, steps + 1)])
 
     def test_a_signal_saves_before_the_end(self):
         file = self.experiment({**SAVING, "train_iters": 1000000, "save_interval": 1000000})
