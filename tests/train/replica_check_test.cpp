@@ -19,7 +19,8 @@ std::unique_ptr<Parameter> parameter_named(const std::string& name) {
 
 // Three ranks with two parameters under AdamW; `disturb` changes what rank 2 holds.
 std::string message_after(
-    const std::function<void(const Parameter& second, const Optimizer&)>& disturb) {
+    const std::function<void(const Parameter& second, const Optimizer&)>& disturb,
+    MomentType moments = MomentType::kFull) {
   std::string message;
   try {
     run_ranks(Mesh(MeshShape{.dp = 3}), {}, [&](RankContext& rank) {
@@ -31,7 +32,9 @@ std::string message_after(
         parameter->weight().fill_(1.0);
         parameter->gradient().fill_(1.0);
       }
-      const auto optimizer = make_optimizer({.kind = OptimizerKind::kAdamW}, parameters);
+      const auto optimizer = make_optimizer(
+          {.kind = OptimizerKind::kAdamW, .exp_avg_type = moments, .exp_avg_sq_type = moments},
+          parameters);
       optimizer->step({.lr = 0.1});
       if (rank.rank == 2) disturb(*second, *optimizer);
       check_replicas(parameters, weights, *optimizer, /*is_sharded=*/false, rank, 7);
@@ -61,6 +64,16 @@ TEST(CheckReplicas, ComparesOptimizerStates) {
         optimizer.states(second)[1].tensor[0] = 1.0;
       });
   EXPECT_THAT(message, ::testing::HasSubstr("the exp_avg_sq of second on rank 2"));
+}
+
+// The same fp16 bits in another unit are other values.
+TEST(CheckReplicas, ComparesUnitsOfFp16States) {
+  EXPECT_EQ(message_after([](const Parameter&, const Optimizer&) {}, MomentType::kFp16), "");
+  const std::string message =
+      message_after([](const Parameter& second,
+                       const Optimizer& optimizer) { *optimizer.states(second)[0].unit *= 2.0F; },
+                    MomentType::kFp16);
+  EXPECT_THAT(message, ::testing::HasSubstr("the exp_avg of second on rank 2"));
 }
 
 }  // namespace

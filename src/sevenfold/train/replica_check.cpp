@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
 
@@ -30,10 +31,16 @@ WeightHashes hash_weights(LayerWeights& weights) {
   return hashes;
 }
 
+// The values: of fp16 states the unit is a part of them.
+uint64_t hash_state(const OptimizerState& state) {
+  const uint64_t hash = hash_bits(state.tensor);
+  return state.unit == nullptr ? hash : hash ^ std::bit_cast<uint32_t>(*state.unit);
+}
+
 void add_states(const Parameter& parameter, const Optimizer& optimizer,
                 std::vector<Replicated>& list) {
   for (const OptimizerState& state : optimizer.states(parameter))
-    list.push_back({&parameter, state.name, hash_bits(state.tensor)});
+    list.push_back({&parameter, state.name, hash_state(state)});
 }
 
 // What the members of the group hold copies of.
