@@ -108,7 +108,7 @@ TEST(KeyPolicy, RefusesUnknownKeysOfTheSevenfoldBlock) {
       "config: run.yaml:33 sevenfold.zzz=2: there is no key sevenfold.zzz; use one of ranks, "
       "backend, device, "
       "precision, shuffle, start, eod_token_id, pad_token_id, prepare, schedule, schedule_file, "
-      "checkpoint_folder, keep_checkpoints");
+      "checkpoint_folder, keep_checkpoints, decay_all");
   EXPECT_THAT(error_of(small_llama("", "sevenfold: {prepare: {input: [a], ouput: b}}\n")),
               HasSubstr("did you mean sevenfold.prepare.output?"));
 }

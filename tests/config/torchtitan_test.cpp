@@ -95,6 +95,8 @@ TEST(TorchTitan, LoadsIntoTheConfigOfItsMegatronTwin) {
   EXPECT_EQ(own.optimizer.adam_beta2, twin.optimizer.adam_beta2);
   EXPECT_EQ(own.optimizer.adam_eps, twin.optimizer.adam_eps);
   EXPECT_EQ(own.optimizer.clip_grad, twin.optimizer.clip_grad);
+  EXPECT_TRUE(own.optimizer.decay_all) << "norm gains decay in TorchTitan";
+  EXPECT_FALSE(twin.optimizer.decay_all) << "not in Megatron";
   EXPECT_EQ(own.learning_rate.lr, twin.learning_rate.lr);
   EXPECT_EQ(own.learning_rate.min_lr, twin.learning_rate.min_lr);
   EXPECT_EQ(own.learning_rate.warmup_init, twin.learning_rate.warmup_init);
@@ -162,6 +164,7 @@ TEST(TorchTitan, IsWrittenOutInMegatronKeys) {
   EXPECT_EQ(own.learning_rate.warmup_init, twin.learning_rate.warmup_init);
   EXPECT_EQ(own.learning_rate.wsd_decay_samples, twin.learning_rate.wsd_decay_samples);
   EXPECT_EQ(own.optimizer.weight_decay, twin.optimizer.weight_decay);
+  EXPECT_TRUE(twin.optimizer.decay_all);
   EXPECT_EQ(own.run.train_iters, twin.run.train_iters);
   EXPECT_EQ(own.run.precision, twin.run.precision);
   EXPECT_THAT(twin.unknown, IsEmpty());

@@ -60,7 +60,8 @@ void expect_follows_slow_loop(const OptimizerConfig& config, at::ScalarType type
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{kRows, kColumns}, {kColumns}}) {
     const auto parameter = make_parameter("w", shape, type);
     const auto optimizer = make_optimizer(config, {parameter.get()});
-    const double decay = shape.size() == 1 ? 0.0 : config.weight_decay;
+    const bool decays = config.decay_all || shape.size() > 1;
+    const double decay = decays ? config.weight_decay : 0.0;
     const at::Tensor start = parameter->weight().to(at::kDouble);
     std::vector<SlowState> slow(static_cast<size_t>(start.numel()));
     for (size_t i = 0; i < slow.size(); ++i) slow[i].weight = start.data_ptr<double>()[i];
@@ -98,6 +99,15 @@ TEST(Sgd, FollowsThePlainLoopWithAndWithoutMomentum) {
   for (const double momentum : {0.0, 0.9}) {
     expect_follows_slow_loop(sgd_config(momentum), at::kDouble, 1e-15);
     expect_follows_slow_loop(sgd_config(momentum), at::kFloat, 1e-6);
+  }
+}
+
+// Vectors too: TorchTitan's optimizer makes no difference between parameters.
+TEST(Optimizer, FollowsThePlainLoopThatDecaysAll) {
+  for (OptimizerConfig config : {adamw_config(), sgd_config(0.9)}) {
+    config.decay_all = true;
+    expect_follows_slow_loop(config, at::kDouble, 1e-15);
+    expect_follows_slow_loop(config, at::kFloat, 1e-6);
   }
 }
 

@@ -102,6 +102,7 @@ struct OptimizerConfig {
   double end_weight_decay = 0.0;
   WeightDecayStyle weight_decay_style = WeightDecayStyle::kConstant;
   bool decay_qk_norm = false;  // apply_wd_to_qk_layernorm
+  bool decay_all = false;      // parameters of one dimension too, as TorchTitan
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;

@@ -103,7 +103,7 @@ void resolve(Config& config, const Experiment& experiment, Parameters& parameter
   config.parallel.reduces_in_bf16 = resolve_bf16_sums(parameters, config.run.precision);
   check_run_length(parameters, config.run, config.batch);
   check_elements(parameters, config.model, config.batch);
-  config.optimizer = resolve_optimizer(parameters);
+  config.optimizer = resolve_optimizer(parameters, block);
   config.learning_rate = resolve_learning_rate(parameters, config.batch.global_batch_size, samples);
   config.data = resolve_data(parameters, block, vocabulary);
   config.checkpoint = resolve_checkpoints(parameters, block);
@@ -145,6 +145,7 @@ void add_block_members(const SevenfoldBlock& block, Value& map) {
   if (block.schedule_file) map.map["schedule_file"] = Value::of(*block.schedule_file);
   if (block.checkpoint_folder) map.map["checkpoint_folder"] = Value::of(*block.checkpoint_folder);
   if (block.keep_checkpoints) map.map["keep_checkpoints"] = Value::of(*block.keep_checkpoints);
+  if (block.decay_all) map.map["decay_all"] = Value::of(*block.decay_all);
 }
 
 Experiment read_experiment(const LoadOptions& options) {

@@ -10,9 +10,9 @@ namespace sevenfold::config {
 namespace {
 
 const std::vector<std::string_view> kBlockKeys = {
-    "ranks",         "backend",           "device",          "precision", "shuffle",
-    "start",         "eod_token_id",      "pad_token_id",    "prepare",   "schedule",
-    "schedule_file", "checkpoint_folder", "keep_checkpoints"};
+    "ranks",         "backend",           "device",           "precision", "shuffle",
+    "start",         "eod_token_id",      "pad_token_id",     "prepare",   "schedule",
+    "schedule_file", "checkpoint_folder", "keep_checkpoints", "decay_all"};
 const std::vector<std::string_view> kPrepareKeys = {
     "input",     "tokenizer",          "output",       "format", "json_key", "append_eod",
     "eod_token", "add_special_tokens", "skip_invalid", "workers"};
@@ -51,6 +51,11 @@ std::optional<std::string> string_member(const Value& map, const std::string& pr
                                          const std::string& key) {
   const auto value = member(map, prefix, key, KeyType::kString);
   return value ? std::optional(value->text) : std::nullopt;
+}
+
+std::optional<bool> flag_member(const Value& map, const std::string& key) {
+  const auto value = member(map, "sevenfold.", key, KeyType::kBool);
+  return value ? std::optional(value->boolean) : std::nullopt;
 }
 
 std::optional<int64_t> integer_member(const Value& map, const std::string& key) {
@@ -127,8 +132,8 @@ SevenfoldBlock read_sevenfold_block(const Value& block) {
   result.pad_token_id = integer_member(block, "pad_token_id");
   result.checkpoint_folder = string_member(block, "sevenfold.", "checkpoint_folder");
   result.keep_checkpoints = integer_member(block, "keep_checkpoints");
-  if (const auto shuffle = member(block, "sevenfold.", "shuffle", KeyType::kBool))
-    result.shuffle = shuffle->boolean;
+  result.shuffle = flag_member(block, "shuffle").value_or(true);
+  result.decay_all = flag_member(block, "decay_all");
   if (const Value* prepare = block.find("prepare"); prepare != nullptr && !prepare->is_null())
     result.prepare = read_prepare(*prepare);
   if (result.eod_token_id && *result.eod_token_id < 0)

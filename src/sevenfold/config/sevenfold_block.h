@@ -23,6 +23,7 @@ struct SevenfoldBlock {
   std::optional<std::string> checkpoint_folder;  // inside the run's directory
   std::optional<int64_t> keep_checkpoints;       // how many of the newest stay; 0: all
   bool shuffle = true;
+  std::optional<bool> decay_all;  // whether weight decay is of norm gains and biases too
   std::optional<PrepareConfig> prepare;
   Value written;  // the block itself, for origins
   // Of members that stand for a key of the module: "run.yaml:3 KEY=VALUE".

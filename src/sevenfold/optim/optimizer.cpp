@@ -178,8 +178,8 @@ class SteppingOptimizer : public Optimizer {
  protected:
   double decay_of(size_t p, double weight_decay) const {
     const Parameter& parameter = *weights_.parameters()[p];
-    const bool decays =
-        parameter.num_dims() > 1 || (config_.decay_qk_norm && is_qk_norm(parameter));
+    const bool decays = config_.decay_all || parameter.num_dims() > 1 ||
+                        (config_.decay_qk_norm && is_qk_norm(parameter));
     return decays ? weight_decay : 0.0;
   }
 

@@ -41,7 +41,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // Reads the summed gradients, writes the weights. Parameters with one dimension (norm gains,
-  // biases) do not decay, but for the gains of q and k norms where decay_qk_norm says so.
+  // biases) do not decay unless decay_all says so, or decay_qk_norm of the gains of q and k norms.
   virtual void step(const StepFactors& factors) = 0;
   // In a fixed order; empty when the optimizer keeps none. The parameter must be one of its own, of
   // which this rank may own no element.

@@ -72,7 +72,7 @@ constexpr KeyInfo kKeys[] = {
     {"optimizer.beta1", kFloat, "0.9", kActs, "AdamW"},
     {"optimizer.beta2", kFloat, "0.95", kActs, "AdamW"},
     {"optimizer.eps", kFloat, "1.0e-08", kActs, "AdamW"},
-    {"optimizer.weight_decay", kFloat, "0.1", kActs, "decay of the weights"},
+    {"optimizer.weight_decay", kFloat, "0.1", kActs, "decay of all weights, norm gains too"},
     {"optimizer.implementation", kString, "fused", kNoEffect, kSame},
     {"optimizer.early_step_in_backward", kBool, "false", kNotYet, "steps without clipping"},
     {"lr_scheduler.warmup_steps", kInt, "200", kActs, "steps of warm-up, at most all"},

@@ -89,7 +89,7 @@ MomentType moment_type(Parameters& parameters, const char* key) {
 
 }  // namespace
 
-OptimizerConfig resolve_optimizer(Parameters& parameters) {
+OptimizerConfig resolve_optimizer(Parameters& parameters, const SevenfoldBlock& block) {
   OptimizerConfig optimizer;
   const std::string name = parameters.string("optimizer");
   if (name == "sgd")
@@ -101,6 +101,7 @@ OptimizerConfig resolve_optimizer(Parameters& parameters) {
                                  parameters.where("optimizer")));
   resolve_weight_decay(parameters, optimizer);
   optimizer.decay_qk_norm = parameters.boolean("apply_wd_to_qk_layernorm");
+  optimizer.decay_all = block.decay_all.value_or(false);
   optimizer.adam_beta1 = below_one(parameters, "adam_beta1");
   optimizer.adam_beta2 = below_one(parameters, "adam_beta2");
   optimizer.adam_eps = above_zero(parameters, "adam_eps");

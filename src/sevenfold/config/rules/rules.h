@@ -61,7 +61,7 @@ ParallelConfig resolve_parallel(Parameters& parameters, const ModelConfig& model
 bool resolve_bf16_sums(Parameters& parameters, Precision precision);
 // Norms, activation, biases, dropout and positions; `model` has its sizes.
 void resolve_block(Parameters& parameters, ModelConfig& model);
-OptimizerConfig resolve_optimizer(Parameters& parameters);
+OptimizerConfig resolve_optimizer(Parameters& parameters, const SevenfoldBlock& block);
 // `run_samples`: the length of the run.
 LearningRateConfig resolve_learning_rate(Parameters& parameters, int64_t global_batch_size,
                                          int64_t run_samples);

@@ -103,14 +103,13 @@ void translate_optimizer(Draft& draft) {
   Parameters& own = draft.own;
   const double decay = own.number("optimizer.weight_decay");
   if (own.string("optimizer.name") == "Adam" && decay != 0.0)
-    own.unsupported("optimizer",
+    own.unsupported("optimizer.name",
                     fmt::format("config: {}: it adds weight decay to the gradient, which is not "
                                 "supported yet; use optimizer.name=AdamW, or "
                                 "optimizer.weight_decay=0",
                                 own.where("optimizer.name")));
-  if (decay != 0.0)
-    own.notice(fmt::format("{}: norm gains do not decay here; TorchTitan's do",
-                           own.where("optimizer.weight_decay")));
+  // Its optimizer has one group of parameters, norm gains among them.
+  if (!draft.to.block.decay_all) draft.to.block.decay_all = true;
   if (!(own.number("training.max_norm") > 0.0))
     raise_rule("optimizer.clip",
                "config: {}: gradients are cut to this norm, so it must be above 0; use "
