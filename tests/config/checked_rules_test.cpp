@@ -464,6 +464,9 @@ TEST(Choices, RefuseEveryOtherWord) {
   EXPECT_TRUE(config::is_choice("a, bc or d", "bc"));
   EXPECT_FALSE(config::is_choice("a, bc or d", "b"));
   EXPECT_FALSE(config::is_choice("a, bc or d", "c"));
+  EXPECT_FALSE(config::is_choice("a, bc or d", "or"));
+  EXPECT_FALSE(config::is_choice("a, bc or d", "a, bc"));
+  EXPECT_FALSE(config::is_choice("a, bc or d", "bc or d"));
 }
 
 TEST(KeyRules, AreOfKeysThatExist) {

@@ -61,6 +61,7 @@ std::span<const Choice> choices(Framework framework) {
 }
 
 bool is_choice(std::string_view words, std::string_view word) {
+  if (word == "or" || word.find_first_of(", ") != std::string_view::npos) return false;
   for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
     const size_t end = at + word.size();
     const bool starts = at == 0 || words[at - 1] == ' ';
