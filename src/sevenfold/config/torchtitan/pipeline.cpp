@@ -64,9 +64,10 @@ Choice choose(Draft& draft) {
 void check_stages(const Choice& choice, const StageSizes& stages, int64_t pp) {
   const auto num_stages = static_cast<int64_t>(stages.layers.size());
   if (num_stages % pp != 0)
-    raise_rule("pipeline.stages",
-               "config: {}: {} stages are not a multiple of {}={}; use {} stages", stages.where,
-               num_stages, kPp, pp, nearest_multiples(num_stages, pp));
+    raise_rule("pipeline.stages", "config: {}: {} not a multiple of {}={}; use {} stages",
+               stages.where,
+               num_stages == 1 ? "1 stage is" : fmt::format("{} stages are", num_stages), kPp, pp,
+               nearest_multiples(num_stages, pp));
   if (choice.table && choice.table->num_ranks() != pp)
     raise_rule("schedule.file", "config: {}: it is for {} ranks, and there are {}; use {}={}",
                choice.where, choice.table->num_ranks(), pp, kPp, choice.table->num_ranks());

@@ -26,7 +26,7 @@ int64_t count_stages(const Parameters& own, int64_t layers, int64_t usual) {
   if (!per_stage) return usual;
   if (*per_stage < 1)
     raise_rule("pipeline.stages", "config: {}: must be at least 1; use null", own.where(kPerStage));
-  return (layers + *per_stage - 1) / *per_stage;
+  return 1 + (layers - 1) / *per_stage;  // rounded up; any size of a stage may be asked for
 }
 
 void check_share(const Parameters& own, const char* key, int64_t ends, int64_t share) {
