@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/experiment_files.h"
@@ -193,7 +194,8 @@ TEST(TorchTitanRules, RefuseToTrainWhatIsNotThere) {
 TEST(TorchTitanNotices, SpeakOfTheKeysThatTheUserWrote) {
   for (const Notice& notice :
        load({"training.mock_data=true", kTp + "=2", "lr_scheduler.warmup_steps=100",
-             "training.mixed_precision_reduce=bfloat16", "sevenfold.precision=fp32"})
+             "training.mixed_precision_reduce=bfloat16", "sevenfold.precision=fp32",
+             "sevenfold.ranks=4"})
            .notices)
     EXPECT_EQ(foreign_name(notice.text), "") << notice.text;
 }
@@ -300,8 +302,41 @@ TEST(TorchTitanLearningRate, IsTorchTitansAtEveryStep) {
 TEST(TorchTitanPrecision, IsThatOfMixedPrecision) {
   EXPECT_EQ(load({}).run.precision, Precision::kBf16);
   EXPECT_FALSE(load({}).parallel.reduces_in_bf16);
-  EXPECT_TRUE(load({"training.mixed_precision_reduce=bfloat16"}).parallel.reduces_in_bf16);
   EXPECT_EQ(load({"training.mixed_precision_param=float32"}).run.precision, Precision::kFp32);
+}
+
+// FSDP rounds them, DDP does not.
+TEST(TorchTitanPrecision, RoundsSumsOfRanksThatShareWeights) {
+  const std::string rounded = "training.mixed_precision_reduce=bfloat16";
+  const auto told = [](const Config& config, const std::string& part) {
+    return std::count_if(config.notices.begin(), config.notices.end(), [&](const Notice& notice) {
+      return notice.text.find(part) != std::string::npos;
+    });
+  };
+  const Config shared = load({rounded, "sevenfold.ranks=2"});
+  EXPECT_TRUE(shared.parallel.reduces_in_bf16);
+  EXPECT_EQ(told(shared, "mixed_precision_reduce"), 0);
+  const Config copies = load({rounded, kReplicate + "=2", kShard + "=1"});
+  EXPECT_FALSE(copies.parallel.reduces_in_bf16);
+  EXPECT_EQ(told(copies, rounded + ": has no effect: it is of ranks that share weights"), 1);
+  const Config wide =
+      load({rounded, "sevenfold.ranks=2", "training.mixed_precision_param=float32"});
+  EXPECT_FALSE(wide.parallel.reduces_in_bf16);
+  EXPECT_EQ(told(wide, rounded + ": has no effect: gradients of a float32 run"), 1);
+}
+
+TEST(TorchTitanPrecision, SaysWhereTorchTitanComputesInFloat32) {
+  const auto is_told = [](Words words) {
+    for (const Notice& notice : load(std::move(words)).notices)
+      if (notice.text.find("TorchTitan computes in float32") != std::string::npos) return true;
+    return false;
+  };
+  EXPECT_TRUE(is_told({kTp + "=2"}));
+  EXPECT_TRUE(is_told({kPp + "=2", kReplicate + "=2", kShard + "=1"}));
+  EXPECT_FALSE(is_told({kTp + "=2", kShard + "=2"}));
+  EXPECT_FALSE(is_told({kReplicate + "=2", kShard + "=1"})) << "DDP has autocast";
+  EXPECT_FALSE(is_told({kTp + "=2", "sevenfold.precision=fp32"}));
+  EXPECT_FALSE(is_told({kTp + "=2", "training.mixed_precision_param=float32"}));
 }
 
 TEST(TorchTitanRecomputation, RepeatsTheLayersThatTheKeysName) {

@@ -60,7 +60,7 @@ constexpr KeyInfo kKeys[] = {
     {"training.max_norm", kFloat, "1.0", kActs, "largest gradient norm"},
     {"training.mixed_precision_param", kString, "bfloat16", kActs, "bfloat16 or float32 compute"},
     {"training.mixed_precision_reduce", kString, "float32", kActs,
-     "type in which gradients are summed over data-parallel ranks"},
+     "type in which gradients are summed over data-parallel ranks that share weights"},
     {"training.dtype", kString, "float32", kNotYet, "master weights in 16 bits"},
     {"training.mock_data", kBool, "false", kActs, "synthetic documents"},
     {"training.dataset", kString, "c4", kActs,

@@ -127,11 +127,10 @@ void write_experts(Draft& draft, const ExpertDegrees& experts) {
 
 // Weights lie in shards over shard x cp ranks; without such ranks every replica has them whole.
 void write_shards(Draft& draft, const Degrees& degrees) {
-  const bool is_sharded = degrees.shard * degrees.cp > 1;
   const std::string reshard = draft.own.string("parallelism.fsdp_reshard_after_forward");
   const bool frees = reshard == "always" || (reshard == "default" && degrees.pp == 1);
-  draft.set("use_torch_fsdp2", Value::of(is_sharded), kShard);
-  if (is_sharded)
+  draft.set("use_torch_fsdp2", Value::of(degrees.cuts_weights()), kShard);
+  if (degrees.cuts_weights())
     draft.set("data_parallel_replicate_degree", Value::of(degrees.replicate), kReplicate);
   draft.set("torch_fsdp2_reshard_after_forward", Value::of(frees),
             "parallelism.fsdp_reshard_after_forward");

@@ -33,6 +33,8 @@ struct Degrees {
   int64_t replicate = 1;
 
   int64_t data_parallel() const { return shard * replicate; }
+  // Whether ranks share weights (FSDP); else every replica has them whole.
+  bool cuts_weights() const { return shard * cp > 1; }
 };
 
 // Shapes, from model.name and model.flavor.
@@ -45,7 +47,7 @@ void translate_data(Draft& draft);
 // Optimizer, learning rate, precision.
 void translate_optimizer(Draft& draft);
 void translate_learning_rate(Draft& draft);
-void translate_precision(Draft& draft);
+void translate_precision(Draft& draft, const Degrees& degrees);
 // Recomputation.
 void translate_recomputation(Draft& draft);
 // What is saved and loaded.

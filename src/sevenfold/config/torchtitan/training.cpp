@@ -11,6 +11,8 @@ constexpr const char* kWarmup = "lr_scheduler.warmup_steps";
 constexpr const char* kRatio = "lr_scheduler.decay_ratio";
 constexpr const char* kTotal = "lr_scheduler.total_steps";
 constexpr const char* kSteps = "training.steps";
+constexpr const char* kCompute = "training.mixed_precision_param";
+constexpr const char* kSums = "training.mixed_precision_reduce";
 
 double share(const Parameters& own, const char* key, double value) {
   if (!(value >= 0.0) || value > 1.0)
@@ -97,6 +99,27 @@ void translate_selective(Draft& draft) {
   draft.set("recompute_layer_ids", every_nth(n, layers), key);
 }
 
+// Mixed precision is FSDP's; without it TorchTitan has autocast, and that without TP and PP only.
+void note_precision(Draft& draft, const Degrees& degrees) {
+  const bool is_overruled = draft.to.options.precision || draft.to.block.precision;
+  if (is_overruled || degrees.cuts_weights() || degrees.tp * degrees.pp == 1) return;
+  draft.own.notice(
+      fmt::format("{}: TorchTitan computes in float32 where TP or PP is on and no ranks share "
+                  "weights (FSDP, CP); here it is bfloat16",
+                  draft.own.where(kCompute)));
+}
+
+// Whether gradients are rounded for their sums, as FSDP does.
+bool rounds_sums(Draft& draft, const Degrees& degrees, bool is_bf16) {
+  if (draft.own.string(kSums) != "bfloat16") return false;
+  if (is_bf16 && degrees.cuts_weights()) return true;
+  const char* reason = degrees.cuts_weights()
+                           ? "gradients of a float32 run are not rounded here; TorchTitan's are"
+                           : "it is of ranks that share weights (FSDP, CP)";
+  draft.own.notice(fmt::format("{}: has no effect: {}", draft.own.where(kSums), reason));
+  return false;
+}
+
 }  // namespace
 
 void translate_optimizer(Draft& draft) {
@@ -140,14 +163,11 @@ void translate_learning_rate(Draft& draft) {
   draft.set("lr_wsd_decay_style", Value::of(std::string(style_of(own))), type);
 }
 
-void translate_precision(Draft& draft) {
-  const char* compute = "training.mixed_precision_param";
-  const char* sums = "training.mixed_precision_reduce";
-  const bool is_bf16 = draft.own.string(compute) == "bfloat16";
-  draft.set("bf16", Value::of(is_bf16), compute);
-  // fp32 gradients are never rounded.
-  const bool rounds = is_bf16 && draft.own.string(sums) == "bfloat16";
-  draft.set("grad_reduce_in_bf16", Value::of(rounds), sums);
+void translate_precision(Draft& draft, const Degrees& degrees) {
+  const bool is_bf16 = draft.own.string(kCompute) == "bfloat16";
+  if (is_bf16) note_precision(draft, degrees);
+  draft.set("bf16", Value::of(is_bf16), kCompute);
+  draft.set("grad_reduce_in_bf16", Value::of(rounds_sums(draft, degrees, is_bf16)), kSums);
 }
 
 void translate_recomputation(Draft& draft) {

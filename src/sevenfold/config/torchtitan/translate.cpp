@@ -118,7 +118,7 @@ Translation translate(Parameters& own, const SevenfoldBlock& block, const LoadOp
   translate_data(draft);
   translate_optimizer(draft);
   translate_learning_rate(draft);
-  translate_precision(draft);
+  translate_precision(draft, degrees);
   translate_recomputation(draft);
   translate_checkpoints(draft);
   translate_pipeline(draft, degrees);
