@@ -36,6 +36,12 @@ TEST(Speed, Of64RanksAnd512MicrobatchesInTwoChunks) {
     EXPECT_LT(seconds_of(algorithm, 64, 512, 2, 1e9), 1 * kSlower) << algorithm;
 }
 
+// Its ends are those of 2P micro batches, which are not looked at for far fewer.
+TEST(Speed, Of1F1BInAV) {
+  EXPECT_LT(seconds_of("1f1b-v", 64, 512, 2, 1e9), 5 * kSlower);
+  EXPECT_LT(seconds_of("1f1b-v", 512, 4, 2, 1e9), 5 * kSlower);
+}
+
 TEST(Speed, OfTheZeroBubbleHeuristic) {
   for (const double limit : {32.0, 64.0, 1e9})
     EXPECT_LT(seconds_of("zero-bubble-heuristic", 32, 256, 1, limit), 3 * kSlower) << limit;

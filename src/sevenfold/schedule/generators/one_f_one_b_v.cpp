@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "sevenfold/schedule/generators/generators.h"
 #include "sevenfold/schedule/generators/v_search.h"
@@ -40,19 +43,23 @@ VBlock one_f_one_b_v_block(int64_t num_ranks, int64_t first_turn, const double (
   return block;
 }
 
-// The block repeated, for all its turns and gaps; the first has the least memory.
-std::vector<PassOrder> one_f_one_b_v_seeds(const PassProblem& problem) {
+// The block repeated, in the form that has the least memory.
+PassOrder one_f_one_b_v_seed(const PassProblem& problem) {
   const int64_t ranks = problem.num_ranks;
   const bool is_whole = ranks % 3 == 0;
   const double gaps[3] = {is_whole ? 3.0 : 1.0, 1, is_whole ? 3.0 : 2.0};
-  std::vector<PassOrder> seeds = {
-      repeated(problem, one_f_one_b_v_block(ranks, ranks % 3 == 2 ? 2 : 0, gaps))};
+  return repeated(problem, one_f_one_b_v_block(ranks, ranks % 3 == 2 ? 2 : 0, gaps));
+}
+
+// Behind it all its turns and gaps.
+std::vector<PassOrder> one_f_one_b_v_seeds(const PassProblem& problem) {
+  std::vector<PassOrder> seeds = {one_f_one_b_v_seed(problem)};
   for (const int64_t turn : {0, 1, 2})
     for (const double tip : {1.0, 2.0, 3.0})
       for (const double loss : {1.0, 2.0, 3.0})
         for (const double tip_back : {2.0, 3.0, 4.0})
-          seeds.push_back(
-              repeated(problem, one_f_one_b_v_block(ranks, turn, {tip, loss, tip_back})));
+          seeds.push_back(repeated(
+              problem, one_f_one_b_v_block(problem.num_ranks, turn, {tip, loss, tip_back})));
   return seeds;
 }
 
@@ -69,27 +76,38 @@ PassOrder squeezed(PassProblem& problem, std::vector<PassOrder> seeds, int64_t e
                   {effort, lower_bound(problem, Objective::kMakespan)});
 }
 
-}  // namespace
+struct Stretched {
+  PassOrder order;
+  bool is_as_good = false;  // its bubble is that of the order that was stretched
+};
 
 // The ends are squeezed where they are all there is: with the micro batches that fill and drain the
 // pipeline once. More micro batches repeat the steady state between them; among many more passes a
-// search would miss what it finds among these.
+// search would miss what it finds among these. Nothing for fewer micro batches, of which there may
+// be far fewer than of the ends.
+std::optional<Stretched> stretched_ends(const ScheduleRequest& request,
+                                        const PassProblem& problem) {
+  ScheduleRequest ends = request;
+  ends.num_microbatches = 2 * request.num_ranks;
+  if (request.num_microbatches + 1 < ends.num_microbatches) return std::nullopt;
+  PassProblem core(ends, Placement::kVee, 2, false);
+  const PassOrder short_order = squeezed(core, one_f_one_b_v_seeds(core), kEndsEffort);
+  std::optional<PassOrder> order = stretched(core, short_order, problem);
+  if (!order) return std::nullopt;
+  const bool is_as_good = bubble_of(problem, *order) <= bubble_of(core, short_order) * (1 + 1e-9);
+  return Stretched{*std::move(order), is_as_good};
+}
+
+}  // namespace
+
 Schedule one_f_one_b_v(const ScheduleRequest& request) {
-  ScheduleRequest core_request = request;
-  core_request.num_microbatches = 2 * request.num_ranks;
-  PassProblem core(core_request, Placement::kVee, 2, false);
-  const PassOrder core_order = squeezed(core, one_f_one_b_v_seeds(core), kEndsEffort);
   PassProblem problem(request, Placement::kVee, 2, false);
-  std::vector<PassOrder> seeds = one_f_one_b_v_seeds(problem);
-  int64_t effort = kEndsEffort;
-  if (std::optional<PassOrder> order = stretched(core, core_order, problem)) {
-    const bool is_as_good = bubble_of(problem, *order) <= bubble_of(core, core_order) * (1 + 1e-9);
-    if (is_as_good) {
-      seeds.resize(1);
-      effort = kBlockEffort;
-    }
-    seeds.push_back(*std::move(order));
-  }
+  std::optional<Stretched> ends = stretched_ends(request, problem);
+  const bool is_found = ends && ends->is_as_good;
+  std::vector<PassOrder> seeds = {one_f_one_b_v_seed(problem)};
+  if (!is_found) seeds = one_f_one_b_v_seeds(problem);
+  if (ends) seeds.push_back(std::move(ends->order));
+  const int64_t effort = is_found ? kBlockEffort : kEndsEffort;
   return to_schedule(problem, squeezed(problem, std::move(seeds), effort), "1f1b-v");
 }
 

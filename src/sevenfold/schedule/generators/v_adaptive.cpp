@@ -17,9 +17,7 @@ Schedule v_adaptive(const ScheduleRequest& request) {
         "limit "
         "is {}",
         least, problem.memory);
-  ScheduleRequest unlimited = request;
-  unlimited.num_chunks = 2;
-  const PassOrder formatted = to_order(problem, zbv_formatted(unlimited));
+  const PassOrder formatted = to_order(problem, zbv_formatted(request));
   return to_schedule(problem, v_search(problem, Objective::kMakespan, {formatted}), "v-adaptive");
 }
 
