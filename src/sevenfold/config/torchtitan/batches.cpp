@@ -26,11 +26,14 @@ int64_t global_batch(const Parameters& own, int64_t local, int64_t data_parallel
                own.where(kLocal), data_parallel, kMaxSize);
   const int64_t global = own.integer(kGlobal);
   if (global < 0) return unit;
-  if (global == 0 || global > kMaxSize || global % unit != 0)
+  if (global > kMaxSize)
+    raise_rule("batch.divisible", "config: {}: must be at most {}; use {}=-1 for {}",
+               own.where(kGlobal), kMaxSize, kGlobal, unit);
+  if (global == 0 || global % unit != 0)
     raise_rule("batch.divisible",
                "config: {}: not {} {} x {} {} x a whole number; use {}={}, or -1 for {}",
                own.where(kGlobal), kLocal, local, kDp, data_parallel, kGlobal,
-               nearest_multiples(std::min(global, kMaxSize), unit), unit);
+               nearest_multiples(global, unit), unit);
   return global;
 }
 

@@ -29,9 +29,9 @@ int64_t shard_degree(const Parameters& own) {
   if (value == -1) return value;
   if (value < 1 || value > kMaxWorldSize)
     raise_rule("degree.positive",
-               "config: {}: a degree is at least 1, or -1 for all ranks that the other degrees "
-               "leave; use -1",
-               own.where(kShard));
+               "config: {}: a degree is at least 1 and at most {}, or -1 for all ranks that the "
+               "other degrees leave; use -1",
+               own.where(kShard), kMaxWorldSize);
   return value;
 }
 

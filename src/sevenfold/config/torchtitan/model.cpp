@@ -113,12 +113,17 @@ void translate_ffn(Draft& draft, const Shape& shape, int64_t dim) {
     draft.to.names.set("ffn_hidden_size", key);
     return shape.write("ffn_hidden_size", shape.size(key, flavor.ffn), key);
   }
-  const double multiplier = shape.number("model.ffn_dim_multiplier", flavor.ffn_multiplier);
-  if (!(multiplier >= 0.0) || multiplier > 1024.0)
-    raise_rule("model.range", "config: {}: must be at least 0 and at most 1024; 1.3 is usual",
-               draft.own.where("model.ffn_dim_multiplier"));
-  const int64_t ffn =
-      llama_ffn(dim, multiplier, shape.size("model.multiple_of", flavor.multiple_of));
+  const char* factor = "model.ffn_dim_multiplier";
+  const double multiplier = shape.number(factor, flavor.ffn_multiplier);
+  const int64_t unit = shape.size("model.multiple_of", flavor.multiple_of);
+  const bool is_given = !draft.own.is_null(factor);
+  if (is_given && (!(multiplier > 0.0) || multiplier > 1024.0))
+    raise_rule("model.range", "config: {}: must be above 0 and at most 1024; 1.3 is usual",
+               draft.own.where(factor));
+  const int64_t ffn = llama_ffn(dim, multiplier, unit);
+  if (ffn == 0)
+    raise_rule("model.range", "config: {}: of model.dim={} it leaves no MLP; 1.3 is usual",
+               draft.own.where(factor), dim);
   check_derived_width(draft, ffn);
   shape.write("ffn_hidden_size", positive(draft.own, "model.dim", ffn), "model.dim");
 }
