@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "schedule/search_cases.h"
+#include "sevenfold/core/error.h"
 #include "sevenfold/schedule/algorithms.h"
 #include "sevenfold/schedule/automatic.h"
 #include "sevenfold/schedule/search/improve.h"
@@ -50,6 +52,19 @@ TEST(Auto, SaysWhenNothingFits) {
         error.what(),
         "schedule: no algorithm keeps 4 ranks with 6 micro batches within 0.5 activations per "
         "rank; one micro batch needs 1: use a larger --max-memory, or leave --chunks out");
+  }
+}
+
+TEST(SearchedSchedules, SayWhatOneMicrobatchTakes) {
+  for (const std::string algorithm : {"v-adaptive", "zbv-heuristic"}) {
+    try {
+      generate(algorithm, request_of(4, 6, 1, 0, 0.5));
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.what(), "schedule: " + algorithm +
+                                  " cannot hold less than 1 activations, one micro batch at a "
+                                  "time; the limit is 0.5");
+    }
   }
 }
 

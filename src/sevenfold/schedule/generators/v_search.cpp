@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "sevenfold/core/error.h"
 #include "sevenfold/schedule/search/lower_bound.h"
 
 namespace sevenfold {
@@ -24,7 +25,24 @@ VBlock drawn_block(int64_t num_ranks, std::mt19937_64& random) {
   return v_block(num_ranks, offsets, 5.5 + draw(4) / 2);
 }
 
+double least_memory(const PassProblem& problem) {
+  return peak_of(problem, sequential_order(problem));
+}
+
 }  // namespace
+
+double usual_memory(const PassProblem& problem) {
+  return std::max(static_cast<double>(problem.num_ranks), least_memory(problem));
+}
+
+void check_memory(const char* algorithm, const PassProblem& problem) {
+  const double least = least_memory(problem);
+  if (least <= problem.memory) return;
+  raise<ConfigError>(
+      "schedule: {} cannot hold less than {} activations, one micro batch at a time; the limit is "
+      "{}",
+      algorithm, least, problem.memory);
+}
 
 Schedule v_block_schedule(const char* algorithm, const ScheduleRequest& request,
                           const VBlock& block) {

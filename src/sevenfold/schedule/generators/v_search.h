@@ -17,6 +17,12 @@ constexpr int64_t kSearchEffort = 40'000'000;
 Schedule v_block_schedule(const char* algorithm, const ScheduleRequest& request,
                           const VBlock& block);
 
+// The memory of 1F1B, or what one micro batch at a time takes if that is more.
+double usual_memory(const PassProblem& problem);
+
+// Throws ConfigError if not even one micro batch at a time keeps within problem.memory.
+void check_memory(const char* algorithm, const PassProblem& problem);
+
 // The shortest order within problem.memory that a search over V schedules finds, starting from the
 // blocks of the papers, from blocks with drawn offsets and from `more_seeds`.
 PassOrder v_search(const PassProblem& problem, Objective objective,
