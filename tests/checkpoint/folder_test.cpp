@@ -67,6 +67,22 @@ TEST(CheckpointFolder, ReplacesTheSameStep) {
   EXPECT_EQ(steps_in(directory.path()), (std::vector<int64_t>{5}));
 }
 
+TEST(CheckpointFolder, IsGivenByItsNameOrTheFolderAroundIt) {
+  const TemporaryDirectory directory;
+  const fs::path folder = directory.path(), four = folder / "step-00000004";
+  EXPECT_FALSE(checkpoint_at(folder));
+  EXPECT_FALSE(checkpoint_at(four));
+  publish(folder, 4);
+  publish(folder, 8);
+  EXPECT_EQ(checkpoint_at(four), four);
+  EXPECT_EQ(checkpoint_at(four.string() + "/"), four);
+  EXPECT_EQ(checkpoint_at(folder.string() + "/"), folder / "step-00000008");
+  EXPECT_EQ(checkpoint_at(folder, 4), four);
+  EXPECT_FALSE(checkpoint_at(folder, 5));
+  fs::rename(four, folder / "kept");
+  EXPECT_EQ(checkpoint_at(folder / "kept"), folder / "kept") << "whatever its name";
+}
+
 // A kill between the two last steps of a save leaves the pointer behind; the newest still counts.
 TEST(CheckpointFolder, TakesTheNewestThoughThePointerIsBehind) {
   const TemporaryDirectory directory;

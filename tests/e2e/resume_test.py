@@ -153,6 +153,33 @@ class ResumeTest(ProgramCase):
         self.assert_left_alone(["train", file, "--ranks", "2", "--out", "third", *words, "num_layers=3"],
                                "model.layers.2.")
 
+    def test_checkpoints_are_looked_into(self):
+        file = self.experiment(SAVING)
+        self.assertEqual(self.train(file, "run").returncode, 0)
+        path = "run/checkpoints/step-00000003"
+        result = self.run_program("checkpoint", "inspect", "run/checkpoints", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(result.stdout)
+        self.assertEqual((found["path"], found["iteration"], found["optimizer"]), (path, 3, "adamw"))
+        self.assertEqual(found["files"], ["rank-00000.safetensors", "rank-00001.safetensors"])
+        self.assertEqual(found["tensors"]["lm_head.weight"], {"shape": [101, 32], "dtype": "F32", "pieces": 1})
+        self.assertEqual(found["bytes"], 12 * found["parameters"])
+        text = self.run_program("checkpoint", "inspect", path).stdout
+        self.assertIn(f"{path}: after step 3, 24 samples", text)
+        self.assertRegex(text, r"model\.norm\.weight/exp_avg +F32 +\[32\] in 1 piece")
+        result = self.run_program("checkpoint", "verify", path + "/")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"{path} is whole", result.stdout)
+        os.truncate(self.folder / path / "rank-00000.safetensors", 100)
+        for action in "inspect", "verify":
+            result = self.run_program("checkpoint", action, path)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{path}/rank-00000.safetensors", result.stderr)
+        for place, reason in ("none", "there is no such folder"), (".", "the folder holds no checkpoint"):
+            result = self.run_program("checkpoint", "inspect", place)
+            self.assertEqual((result.returncode, len(result.stderr.splitlines())), (2, 1), result.stderr)
+            self.assertIn(reason, result.stderr)
+
     def assert_left_alone(self, arguments, *words):
         self.assert_refused(arguments, *words)
         self.assertFalse((self.folder / "third").exists(), "something was written")

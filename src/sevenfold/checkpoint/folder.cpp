@@ -72,6 +72,12 @@ void remove_checkpoint(const fs::path& folder, int64_t step) {
   check(removed, error);
 }
 
+// "step-00000004/" as "step-00000004", whose name can be read.
+fs::path without_last_slash(const fs::path& path) {
+  const fs::path normal = path.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -123,6 +129,16 @@ std::optional<fs::path> newest_checkpoint(const fs::path& folder) {
   }
   if (steps.empty()) return std::nullopt;
   return folder / step_folder_name(steps.back());
+}
+
+std::optional<fs::path> checkpoint_at(const fs::path& asked, std::optional<int64_t> step) {
+  const fs::path path = without_last_slash(asked);
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return std::nullopt;
+  if (step_of_folder(path) || fs::exists(path / "index.json", ignored)) return path;
+  if (!step) return newest_checkpoint(path);
+  const fs::path folder = path / step_folder_name(*step);
+  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
 }
 
 std::vector<int64_t> steps_to_remove(const std::vector<int64_t>& steps,

@@ -23,6 +23,11 @@ std::vector<int64_t> steps_in(const std::filesystem::path& folder);
 // somebody else has been there, or a disk lies.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder);
 
+// The checkpoint at a path: that folder, or of a folder of checkpoints that of `step`, else the
+// newest. Nothing where there is none. Throws as newest_checkpoint.
+std::optional<std::filesystem::path> checkpoint_at(const std::filesystem::path& path,
+                                                   std::optional<int64_t> step = {});
+
 // Which earlier checkpoints stay when one is new: as CheckpointConfig says.
 struct Retention {
   int64_t keep_latest = 0;

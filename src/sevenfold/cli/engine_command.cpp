@@ -35,7 +35,8 @@ namespace {
 void add_engine_commands(CLI::App& app, char** argv) {
   for (const auto& [name, help] :
        {std::pair{"train", "Train an experiment file"},
-        std::pair{"verify", "Show that a layout computes what one rank computes"}}) {
+        std::pair{"verify", "Show that a layout computes what one rank computes"},
+        std::pair{"checkpoint", "Look into checkpoints: inspect or verify"}}) {
     CLI::App* command = app.add_subcommand(name, help);
     command->prefix_command();
     command->set_help_flag();  // the engine's own help answers

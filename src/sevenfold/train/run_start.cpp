@@ -25,28 +25,6 @@ std::string steps_text(const fs::path& folder) {
                      step_folder_name(steps.front()), step_folder_name(steps.back()));
 }
 
-bool is_checkpoint(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path / "index.json", ignored) || step_of_folder(path);
-}
-
-// "step-00000004/" as "step-00000004", whose name can be read.
-fs::path without_last_slash(const fs::path& path) {
-  const fs::path normal = path.lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
-
-// path: a checkpoint or a folder of them. step: which of a folder; else the newest.
-std::optional<fs::path> checkpoint_at(const fs::path& asked, std::optional<int64_t> step = {}) {
-  const fs::path path = without_last_slash(asked);
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return std::nullopt;
-  if (is_checkpoint(path)) return path;
-  if (!step) return newest_checkpoint(path);
-  const fs::path folder = path / step_folder_name(*step);
-  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
-}
-
 // A run that goes back writes steps again that stand in its folder from another past.
 void check_is_newest(const fs::path& checkpoint, const Config& config) {
   std::error_code ignored;
