@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sevenfold/core/durable.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -68,12 +69,7 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
+    if (!write_all(descriptor_, bytes)) fail();
   }
   void sync_and_close() {
     if (::fsync(descriptor_) != 0) fail();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "sevenfold/core/durable.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -78,12 +79,7 @@ class IndexedWriter::OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::span<const char> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
+    if (!write_all(descriptor_, std::as_bytes(bytes))) fail();
   }
   void close() {
     if (::fsync(descriptor_) != 0) fail();

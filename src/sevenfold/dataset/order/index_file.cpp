@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "sevenfold/core/durable.h"
 #include "sevenfold/core/error.h"
 #include "sevenfold/dataset/indexed/mapped_file.h"
 
@@ -85,12 +86,7 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
 
   void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
+    if (!write_all(descriptor_, bytes)) fail();
   }
   void move_in_place() {
     if (::fsync(descriptor_) != 0) fail();
