@@ -401,7 +401,7 @@ TEST(WeightDecay, FollowsItsScheduleByTheSamplesBeforeTheStep) {
   });
 }
 
-TEST(Validation, GoesOnWhereTheLastOneEnded) {
+TEST(Validation, GoesOnBehindWhatWasPassed) {
   const TemporaryDirectory directory;
   auto experiment = testing::m0_experiment(directory, "D3", 2, {{"global_batch_size", 2}});
   experiment.config.run.eval_iters = 2;
@@ -409,7 +409,10 @@ TEST(Validation, GoesOnWhereTheLastOneEnded) {
     const ValidationResult first = trainer.validate(*experiment.data);
     EXPECT_EQ(first.trained_tokens, 32 + 1 + 16 + 4);
     EXPECT_EQ(first.samples, 4);
+    EXPECT_EQ(trainer.validate(*experiment.data).loss, first.loss);
+    trainer.pass_validation();
     EXPECT_EQ(trainer.validate(*experiment.data).trained_tokens, 32 + 2 + 8 + 31);
+    trainer.pass_validation();
     EXPECT_EQ(trainer.position().consumed_valid_samples, 8);
     EXPECT_EQ(trainer.validate(*experiment.data).loss, first.loss) << "the data starts over";
   });
@@ -424,7 +427,9 @@ TEST(Validation, ReadsTheWholeSetEachTimeWhenAsked) {
       const ValidationResult result = trainer.validate(*experiment.data);
       EXPECT_EQ(result.trained_tokens, 126);
       EXPECT_EQ(result.samples, 8);
+      trainer.pass_validation();
     }
+    EXPECT_EQ(trainer.position().consumed_valid_samples, 0);
   });
 }
 

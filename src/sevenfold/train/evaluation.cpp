@@ -14,11 +14,13 @@ namespace sevenfold {
 // As Megatron: one stream of validation samples runs through training.
 ValidationResult RankTrainer::validate(const SampleSource& data) {
   if (config_.run.full_validation) return evaluate(data, {.num_samples = data.num_samples()});
-  const int64_t samples = config_.run.eval_iters * config_.batch.global_batch_size;
-  const ValidationResult result =
-      evaluate(data, {.first = position_.consumed_valid_samples, .num_samples = samples});
-  position_.consumed_valid_samples += samples;
-  return result;
+  return evaluate(data, {.first = position_.consumed_valid_samples,
+                         .num_samples = config_.run.eval_iters * config_.batch.global_batch_size});
+}
+
+void RankTrainer::pass_validation() {
+  if (config_.run.full_validation) return;
+  position_.consumed_valid_samples += config_.run.eval_iters * config_.batch.global_batch_size;
 }
 
 ValidationResult RankTrainer::evaluate(const SampleSource& data, const EvaluationRange& range) {

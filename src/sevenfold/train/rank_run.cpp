@@ -110,11 +110,15 @@ StopReason train_step(RankTrainer& trainer, RankContext& rank, Run& run) {
   return report(done, result, rank, run);
 }
 
+bool is_validation_due(int64_t iteration, const RunConfig& run) {
+  return iteration % run.eval_interval == 0;
+}
+
 // At the interval and at the end; who sends a signal wants the process to go.
 bool validates_after(int64_t iteration, StopReason stop, const RunConfig& run) {
   if (stop == StopReason::kSignal) return false;
   return stop != StopReason::kNone || iteration == run.train_iters ||
-         iteration % run.eval_interval == 0;
+         is_validation_due(iteration, run);
 }
 
 void save_run(const RankTrainer& trainer, RankContext& rank, Run& run) {
@@ -200,6 +204,7 @@ void train_rank(RankContext& rank, Run& run) {
     const int64_t iteration = trainer.position().iteration;
     if (run.data.valid && validates_after(iteration, stop, run.config.run))
       validate(trainer, rank, run);
+    if (run.data.valid && is_validation_due(iteration, run.config.run)) trainer.pass_validation();
     if (saves_after(iteration, stop, run.config)) save_run(trainer, rank, run);
   }
   if (stop == StopReason::kNone) test(trainer, rank, run);

@@ -76,9 +76,11 @@ class RankTrainer {
   // An open step counts; should it be skipped, stepped_samples goes back.
   const RunPosition& position() const { return position_; }
 
-  // One evaluation of the run: eval_iters global batches from where the last one ended, or all
-  // samples with full_validation.
+  // One evaluation of the run: eval_iters global batches, or all samples with full_validation.
   ValidationResult validate(const SampleSource& data);
+  // The next one reads the batches behind these. Follows each validation of the schedule, also one
+  // that was left out, and no other: so all runs to a step have the same next one.
+  void pass_validation();
   // Loss over the places first .. first + num_samples - 1 of the stream that the experiment's
   // loader reads from `data`, each read once by one dp rank. The last micro batch may be short, and
   // no rank waits for another. Collective; the same on all ranks.
