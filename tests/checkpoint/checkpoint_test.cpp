@@ -206,6 +206,8 @@ TEST_F(DamagedCheckpoint, IsRefusedNamingTheFile) {
   EXPECT_EQ(sentence(), "whole");
   fs::remove(folder_ / "index.json");
   EXPECT_THAT(sentence(), HasSubstr("index.json: no such file"));
+  fs::create_directory(folder_ / "index.json");
+  EXPECT_THAT(sentence(), HasSubstr("index.json: no such file"));
 }
 
 // Any other character in it is either seen or means the same.

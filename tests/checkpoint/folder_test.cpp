@@ -92,19 +92,26 @@ TEST(CheckpointFolder, TakesTheNewestThoughThePointerIsBehind) {
   EXPECT_EQ(newest_checkpoint(directory.path()), directory.path() / "step-00000006");
 }
 
+void expect_pointer_refused(const fs::path& folder) {
+  try {
+    newest_checkpoint(folder);
+    ADD_FAILURE() << testing::read_text(folder / "latest");
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr((folder / "latest").string()));
+    EXPECT_THAT(error.what(), HasSubstr("delete the file to go on from step-00000005"));
+  }
+}
+
 TEST(CheckpointFolder, RefusesAPointerToNothing) {
   const TemporaryDirectory directory;
   publish(directory.path(), 5);
   for (const char* text : {"", "step-00000007\n", "garbage"}) {
     testing::write_text(directory.path() / "latest", text);
-    try {
-      newest_checkpoint(directory.path());
-      ADD_FAILURE() << text;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr((directory.path() / "latest").string()));
-      EXPECT_THAT(error.what(), HasSubstr("delete the file to go on from step-00000005"));
-    }
+    expect_pointer_refused(directory.path());
   }
+  fs::remove(directory.path() / "latest");
+  fs::create_directory(directory.path() / "latest");
+  expect_pointer_refused(directory.path());
 }
 
 TEST(CheckpointFolder, KeepsWhatRetentionSays) {

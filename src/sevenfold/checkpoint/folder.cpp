@@ -78,7 +78,10 @@ fs::path without_last_slash(const fs::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
+// Nothing of what is no file: reading a folder throws.
 std::string text_of(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   while (!text.empty() && text.back() == '\n') text.pop_back();

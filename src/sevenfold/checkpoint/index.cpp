@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 
 #include "sevenfold/checkpoint/safetensors.h"
 #include "sevenfold/core/error.h"
@@ -122,7 +123,8 @@ std::string to_json(const CheckpointIndex& index) {
 
 CheckpointIndex read_index(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
+  std::error_code ignored;
+  if (!file || !std::filesystem::is_regular_file(path, ignored))
     raise<DataError>(
         "checkpoint: {}: no such file, so the folder is not a whole checkpoint; name another one, "
         "or delete the folder",
