@@ -99,6 +99,23 @@ TEST_F(Resume, GoesOnFromTheNewestCheckpointWithTheSameResults) {
   EXPECT_EQ(metrics(), before);
 }
 
+// Validations of the schedule read the samples that they would have read in one run.
+TEST_F(Resume, ValidatesOnTheSamplesOfOneRun) {
+  testing::write_data_set("D1", directory_ / "D1");
+  config_.data.valid.prefixes = {directory_ / "D1"};
+  config_.run.eval_interval = 2;
+  train_to(6);
+  const auto straight = results();
+  use_folder("stopped");
+  train_to(3);
+  ASSERT_EQ(results().back()["iteration"], 3) << "a validation that the schedule does not have";
+  train_to(6);
+  auto lines = results();
+  lines.erase(lines.begin() + 4);
+  EXPECT_EQ(lines, straight);
+  EXPECT_NE(straight[2]["validation_loss"], straight[5]["validation_loss"]);
+}
+
 // What was written after the last save, by a run that was killed, is not in the way.
 TEST_F(Resume, ForgetsStepsThatNoCheckpointHolds) {
   train_to(6);
@@ -164,6 +181,11 @@ TEST_F(Resume, TakesACheckpointByItsPath) {
   for (const std::string& path : {from.string(), from.string() + "/"})
     EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = path}),
                 HasSubstr("holds newer checkpoints, up to step-00000006"));
+  use_folder("elsewhere");
+  EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = from}),
+              HasSubstr("step-00000004: it is of step 4, and " + checkpoints().string() +
+                        " holds newer checkpoints, up to step-00000006"));
+  use_folder("run");
   EXPECT_THAT(refusal({.resume = sevenfold::Resume::kPath, .resume_path = directory_ / "none"}),
               HasSubstr("there is no such folder; there are 3 checkpoints, step-00000002 to"));
 }

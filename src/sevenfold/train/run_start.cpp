@@ -25,21 +25,6 @@ std::string steps_text(const fs::path& folder) {
                      step_folder_name(steps.front()), step_folder_name(steps.back()));
 }
 
-// A run that goes back writes steps again that stand in its folder from another past.
-void check_is_newest(const fs::path& checkpoint, const Config& config) {
-  std::error_code ignored;
-  const fs::path folder = checkpoint_folder(config);
-  const std::vector<int64_t> steps = steps_in(folder);
-  const auto step = step_of_folder(checkpoint);
-  if (!step || steps.empty() || steps.back() <= *step) return;
-  if (!fs::equivalent(checkpoint, folder / step_folder_name(*step), ignored)) return;
-  raise<ConfigError>(
-      "train: --resume {}: {} holds newer checkpoints, up to {}; delete or move these to go back "
-      "to "
-      "step {}, or write elsewhere with --out DIR",
-      checkpoint.string(), folder.string(), step_folder_name(steps.back()), *step);
-}
-
 std::optional<fs::path> resumed_checkpoint(const Config& config, const TrainOptions& options) {
   if (options.resume == Resume::kNone) return std::nullopt;
   if (options.resume == Resume::kAuto) return newest_checkpoint(checkpoint_folder(config));
@@ -52,7 +37,6 @@ std::optional<fs::path> resumed_checkpoint(const Config& config, const TrainOpti
                        is_there ? "the folder holds no checkpoint" : "there is no such folder",
                        steps_text(checkpoint_folder(config)), checkpoint_folder(config).string());
   }
-  check_is_newest(*found, config);
   return found;
 }
 
@@ -148,6 +132,20 @@ RunStart find_start(const Config& config, const TrainOptions& options) {
   start.checkpoint->check_sums();
   if (start.restores.run) start.notice = changes_notice(*start.checkpoint, config);
   return start;
+}
+
+// By what the checkpoint says: its folder may have another name.
+void check_is_newest(const RunStart& start, const Config& config) {
+  if (!start.resumes) return;
+  const fs::path folder = checkpoint_folder(config);
+  const std::vector<int64_t> steps = steps_in(folder);
+  const int64_t step = start.iteration();
+  if (steps.empty() || steps.back() <= step) return;
+  raise<ConfigError>(
+      "train: {}: it is of step {}, and {} holds newer checkpoints, up to {}; delete or move these "
+      "to go back to step {}, or write elsewhere with --out DIR",
+      start.checkpoint->folder().string(), step, folder.string(), step_folder_name(steps.back()),
+      step);
 }
 
 }  // namespace sevenfold

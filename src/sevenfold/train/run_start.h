@@ -27,6 +27,11 @@ struct RunStart {
 // that cannot begin has written nothing. Throws ConfigError or DataError.
 RunStart find_start(const Config& config, const TrainOptions& options);
 
+// Throws ConfigError where the run's folder holds checkpoints of later steps: the run would take
+// these steps again, and theirs would stand there from another past. Once the folder is locked, as
+// its last run may have ended while the checkpoint was read.
+void check_is_newest(const RunStart& start, const Config& config);
+
 // Where the checkpoints of the run are, whether it saves any or not.
 std::filesystem::path checkpoint_folder(const Config& config);
 

@@ -66,6 +66,7 @@ TrainOutcome train(const Config& config, const TrainOptions& options) {
   RunStart start = find_start(config, options);
   if (!start.notice.empty()) fmt::print("notice: {}\n", start.notice);
   const RunDirectory directory = RunDirectory::open(config.run.directory, options.resume);
+  check_is_newest(start, config);
   if (!start.resumes) directory.remove_earlier_results();
   directory.write_resolved_config(config.resolved_yaml);
   const int threads =
