@@ -237,6 +237,13 @@ TEST_F(Resume, RefusesWhatDoesNotFitTheModel) {
   config_.pipeline.stages[0].num_layers = 4;
   config_.optimizer.kind = OptimizerKind::kSgd;
   EXPECT_THAT(refusal(), HasSubstr("it holds states of adamw, and the run steps with sgd"));
+  config_.checkpoint.load = folder;
+  config_.checkpoint.loads_optimizer = false;
+  EXPECT_THAT(refusal(), HasSubstr("in another folder (--out DIR load=" + folder))
+      << "a run's own folder goes before load";
+  use_folder("another");
+  EXPECT_EQ(refusal(), "trained");
+  EXPECT_EQ(results()[0]["iteration"], 3);
 }
 
 TEST_F(Resume, NeedsOptimizerStates) {
