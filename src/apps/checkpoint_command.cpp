@@ -40,18 +40,12 @@ struct Contents {
   std::set<std::string> files;
 };
 
-int64_t num_elements(const StoredTensor& tensor) {
-  int64_t elements = 1;
-  for (const int64_t size : tensor.shape) elements *= size;
-  return elements;
-}
-
 Contents contents_of(const Checkpoint& checkpoint) {
   Contents contents;
   for (const auto& [name, tensor] : checkpoint.index().tensors) {
     const bool is_state = name.find('/') != std::string::npos;
     (is_state ? contents.states : contents.weights) += 1;
-    if (!is_state) contents.parameters += num_elements(tensor);
+    if (!is_state) contents.parameters += tensor.num_elements();
     contents.pieces += static_cast<int64_t>(tensor.pieces.size());
     for (const StoredPiece& piece : tensor.pieces) contents.files.insert(piece.file);
   }

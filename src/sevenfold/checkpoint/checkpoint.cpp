@@ -81,6 +81,10 @@ void convert_runs(const std::vector<Overlap>& shared, const std::byte* from,
 Checkpoint::Checkpoint(const fs::path& folder)
     : folder_(folder), index_(read_index(folder / "index.json")) {
   for (const auto& [name, tensor] : index_.tensors) {
+    if (tensor.pieces.empty() || tensor.num_stored() != tensor.num_elements())
+      raise<DataError>("checkpoint: {}: damaged ({} of the {} elements of {} are there)",
+                       (folder / "index.json").string(), tensor.num_stored(), tensor.num_elements(),
+                       name);
     for (const StoredPiece& stored : tensor.pieces) {
       if (!is_inside(stored.piece, tensor.shape))
         raise<DataError>("checkpoint: {}: damaged (a piece of {} lies outside its shape {})",

@@ -107,6 +107,18 @@ CheckpointIndex index_of(const Json& json) {
 
 }  // namespace
 
+int64_t StoredTensor::num_elements() const {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+int64_t StoredTensor::num_stored() const {
+  int64_t elements = 0;
+  for (const StoredPiece& stored : pieces) elements += stored.piece.size();
+  return elements;
+}
+
 std::string state_name(const std::string& parameter, std::string_view state) {
   return fmt::format("{}/{}", parameter, state);
 }

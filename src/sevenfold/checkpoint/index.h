@@ -43,6 +43,10 @@ struct StoredPiece {
 struct StoredTensor {
   std::vector<int64_t> shape;  // of the whole
   std::vector<StoredPiece> pieces;
+
+  int64_t num_elements() const;  // of the shape
+  // Of all pieces together: as many, if each element is written once.
+  int64_t num_stored() const;
 };
 
 struct CheckpointIndex {

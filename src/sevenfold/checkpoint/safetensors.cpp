@@ -156,8 +156,10 @@ void write_safetensors(const fs::path& path, const std::vector<SafeTensor>& tens
   file.sync_and_close();
 }
 
-SafetensorsFile::SafetensorsFile(const fs::path& path)
-    : path_(path), file_(std::make_unique<MappedFile>(path.string())) {
+SafetensorsFile::SafetensorsFile(const fs::path& path) : path_(path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) refuse(path, "there is no such file");
+  file_ = std::make_unique<MappedFile>(path.string());
   const std::span<const std::byte> bytes = file_->bytes();
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes) refuse(path, "the file is too short for a safetensors file");

@@ -52,16 +52,6 @@ void write_parts(const fs::path& folder, const std::vector<TensorPart>& parts, i
   write_safetensors(folder / file_name(rank), tensors, {{kPiecesKey, to_json(pieces)}});
 }
 
-// A layout that writes an element twice or never is found now, not when the file is needed.
-void check_complete(const std::string& name, const StoredTensor& tensor) {
-  int64_t elements = 1;
-  for (const int64_t size : tensor.shape) elements *= size;
-  int64_t written = 0;
-  for (const StoredPiece& piece : tensor.pieces) written += piece.piece.size();
-  SEVENFOLD_CHECK(written == elements, "{}: {} of {} elements are written", name, written,
-                  elements);
-}
-
 // From the headers of all files, so that ranks need to tell each other nothing.
 void write_index(const fs::path& folder, const SavedRun& saved, int64_t num_ranks) {
   CheckpointIndex index{.run = saved.run,
@@ -79,7 +69,11 @@ void write_index(const fs::path& folder, const SavedRun& saved, int64_t num_rank
       std::move(part.pieces.begin(), part.pieces.end(), std::back_inserter(tensor.pieces));
     }
   }
-  for (const auto& [name, tensor] : index.tensors) check_complete(name, tensor);
+  // A layout that writes an element twice or never is found now, not when the file is needed.
+  for (const auto& [name, tensor] : index.tensors)
+    SEVENFOLD_CHECK(tensor.num_stored() == tensor.num_elements(),
+                    "{}: {} of {} elements are written", name, tensor.num_stored(),
+                    tensor.num_elements());
   write_file_atomically(folder / "index.json", to_json(index));
 }
 
