@@ -1,8 +1,6 @@
 #include "sevenfold/checkpoint/folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <system_error>
 
 #include "sevenfold/core/atomic_file.h"
+#include "sevenfold/core/durable.h"
 #include "sevenfold/core/error.h"
 
 namespace sevenfold {
@@ -37,12 +36,8 @@ fs::path with_suffix(const fs::path& folder, int64_t step, std::string_view suff
 }
 
 // A rename is durable once the folder is.
-void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(folder, {errno, std::generic_category()});
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  if (error != 0) fail(folder, {error, std::generic_category()});
+void make_durable(const fs::path& folder) {
+  if (!sync_folder(folder)) fail(folder, {errno, std::generic_category()});
 }
 
 bool is_leftover(const fs::path& path) {
@@ -163,8 +158,9 @@ fs::path partial_folder(const fs::path& folder, int64_t step) {
 
 void begin_checkpoint(const fs::path& folder, int64_t step) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  const bool is_made = fs::create_directories(folder, error);
   check(folder, error);
+  if (is_made) make_durable(folder.parent_path());
   remove_leftovers(folder);
   const fs::path partial = partial_folder(folder, step);
   fs::create_directory(partial, error);
@@ -174,12 +170,12 @@ void begin_checkpoint(const fs::path& folder, int64_t step) {
 void publish_checkpoint(const fs::path& folder, int64_t step, const Retention& retention) {
   const fs::path partial = partial_folder(folder, step);
   const fs::path whole = folder / step_folder_name(step);
-  sync_folder(partial);
+  make_durable(partial);
   std::error_code error;
   if (fs::exists(whole, error)) remove_checkpoint(folder, step);
   fs::rename(partial, whole, error);
   check(whole, error);
-  sync_folder(folder);
+  make_durable(folder);
   write_file_atomically(folder / kLatest, step_folder_name(step) + '\n');
   for (const int64_t gone : steps_to_remove(steps_in(folder), retention))
     remove_checkpoint(folder, gone);

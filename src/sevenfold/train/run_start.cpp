@@ -58,9 +58,8 @@ void check_states(const Checkpoint& checkpoint, const Config& config) {
   if (saved.empty())
     raise<ConfigError>(
         "train: {}: it holds weights only (it was saved with no_save_optim), so a run cannot go on "
-        "from it; begin a new one from its weights with load={} finetune=true in another folder "
-        "(--out "
-        "DIR)",
+        "from it; begin a new one from its weights in another folder (--out DIR load={} "
+        "finetune=true)",
         checkpoint.folder().string(), checkpoint.folder().string());
   raise<ConfigError>(
       "train: {}: it holds states of {}, and the run steps with {}; keep the optimizer, or begin "
